@@ -1,0 +1,106 @@
+//! What went wrong with an item, and what its lane does about it. Retry policy lives here and nowhere else.
+
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("provider asked us to wait")]
+    RateLimited { retry_after: Duration },
+    #[error("authorization was revoked")]
+    Reauthorize,
+    #[error("could not be done now")]
+    Transient(#[source] anyhow::Error),
+    #[error("payload does not parse: {what}")]
+    Malformed { what: String },
+    #[error("the lease was lost: somebody else has this item now")]
+    Stale,
+}
+
+impl Fault {
+    /// The fault and its causes in one line, for a person.
+    pub fn in_words(&self) -> String {
+        let mut words = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !words.ends_with(&text) {
+                words.push_str(": ");
+                words.push_str(&text);
+            }
+            cause = error.source();
+        }
+        words.replace('\0', "\u{fffd}")
+    }
+}
+
+/// What becomes of an item after a fault.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Try again then; cost no attempt.
+    Wait(Duration),
+    /// Try again then; this attempt counted.
+    Retry(Duration),
+    /// Leave the queue until somebody reconnects.
+    Park,
+    /// A person decides.
+    Bury,
+    /// Nothing: it is not ours any more.
+    Drop,
+}
+
+pub fn verdict(fault: &Fault, attempt: i32, max_attempts: i32, rng: &mut impl Rng) -> Verdict {
+    match fault {
+        Fault::RateLimited { retry_after } => Verdict::Wait(*retry_after),
+        Fault::Reauthorize => Verdict::Park,
+        Fault::Malformed { .. } => Verdict::Bury,
+        Fault::Stale => Verdict::Drop,
+        Fault::Transient(_) if attempt >= max_attempts => Verdict::Bury,
+        Fault::Transient(_) => Verdict::Retry(backoff(attempt, rng)),
+    }
+}
+
+/// 1 s, 2 s, 4 s … up to 10 minutes, each between half and the whole of it, so that a crowd that failed together does not
+/// come back together.
+pub fn backoff(attempt: i32, rng: &mut impl Rng) -> Duration {
+    let exponent = u32::try_from(attempt.clamp(1, 11)).unwrap_or(1) - 1;
+    let ceiling_ms = (1_000_u64 << exponent).min(600_000);
+    Duration::from_millis(rng.random_range(ceiling_ms / 2..=ceiling_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng, rngs::StdRng};
+
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_to_ten_minutes_with_jitter() {
+        let mut rng = StdRng::seed_from_u64(7);
+        for (attempt, ceiling_ms) in [(1, 1_000), (2, 2_000), (5, 16_000), (10, 512_000), (11, 600_000), (99, 600_000)]
+        {
+            let waits: Vec<u64> = (0..50).map(|_| backoff(attempt, &mut rng).as_millis() as u64).collect();
+            assert!(waits.iter().all(|ms| (ceiling_ms / 2..=ceiling_ms).contains(ms)), "attempt {attempt}: {waits:?}");
+            assert!(waits.iter().any(|ms| *ms != waits[0]), "attempt {attempt} has no jitter");
+        }
+    }
+
+    #[test]
+    fn only_a_failed_attempt_counts_towards_the_dead_letter() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let transient = || Fault::Transient(anyhow::anyhow!("connection refused"));
+        let minute = Duration::from_secs(60);
+        assert_eq!(verdict(&Fault::RateLimited { retry_after: minute }, 99, 8, &mut rng), Verdict::Wait(minute));
+        assert!(matches!(verdict(&transient(), 7, 8, &mut rng), Verdict::Retry(_)));
+        assert_eq!(verdict(&transient(), 8, 8, &mut rng), Verdict::Bury);
+        assert_eq!(verdict(&Fault::Malformed { what: "no id".into() }, 1, 8, &mut rng), Verdict::Bury);
+        assert_eq!(verdict(&Fault::Reauthorize, 1, 8, &mut rng), Verdict::Park);
+    }
+
+    #[test]
+    fn words_name_every_cause_once() {
+        let fault = Fault::Transient(anyhow::anyhow!("connection refused").context("cannot reach the provider"));
+        assert_eq!(fault.in_words(), "could not be done now: cannot reach the provider: connection refused");
+    }
+}
