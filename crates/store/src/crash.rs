@@ -1,0 +1,149 @@
+//! Named crash points: places where a test makes this process die, stop or fail, to see that nothing is lost or doubled.
+//!
+//! `TRIBUTARY_CRASH=<point>:<action>[:<n>]` acts on the n-th time (default the first) the point is reached; actions are
+//! `abort` (as kill -9: no unwinding, no goodbye), `stop` (SIGSTOP to itself) and `error`. Without the variable a point
+//! costs one load of a static.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::Error;
+
+macro_rules! points {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Point { $($(#[$doc])* $variant),* }
+
+        impl Point {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+points! {
+    /// Messages are claimed; nothing has run.
+    ClaimAfter = "claim.after",
+    /// The effect's transaction is open; the fence has not been asked.
+    EffectBegun = "effect.begun",
+    /// The message is deleted in the open transaction; nothing else is written.
+    EffectFenced = "effect.fenced",
+    /// Effect and deletion are written; nothing is committed.
+    EffectBeforeCommit = "effect.before_commit",
+    /// Effect and deletion are committed; the lane does not know yet.
+    EffectAfterCommit = "effect.after_commit",
+    /// The lane has returned; its outcome is not recorded.
+    SettleBefore = "settle.before",
+    /// The outcome is recorded.
+    SettleAfter = "settle.after",
+    /// A failed attempt is about to be written down.
+    FailBefore = "fail.before",
+    /// A dead letter is written; the runtime does not know yet.
+    BuryAfter = "bury.after",
+    /// An item is parked; the runtime does not know yet.
+    ParkAfter = "park.after",
+    /// Parked items are sent again, nothing committed.
+    UnparkBeforeCommit = "unpark.before_commit",
+    /// The heartbeat is about to extend the leases.
+    ExtendBefore = "extend.before",
+    /// A schedule's row is moved and its message sent, nothing committed.
+    ScheduleBeforeCommit = "schedule.before_commit",
+    /// A schedule has fired.
+    ScheduleAfterCommit = "schedule.after_commit",
+    /// Told to stop; work in hand is not handed back yet.
+    DrainBegun = "drain.begun",
+    /// A migration has run, nothing is committed.
+    MigrateBeforeCommit = "migrate.before_commit",
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Abort,
+    Stop,
+    Error,
+}
+
+struct Armed {
+    point: Point,
+    action: Action,
+    /// How often the point is still passed unharmed.
+    spare: AtomicU32,
+}
+
+static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+
+/// Reads `TRIBUTARY_CRASH`; a value nobody can mean is an error at start, not a test that passes for nothing.
+pub fn arm(setting: Option<&str>) -> Result<(), String> {
+    let armed = setting.filter(|text| !text.is_empty()).map(parse).transpose()?;
+    if let Some(armed) = &armed {
+        tracing::warn!(point = armed.point.name(), action = ?armed.action, "a crash point is armed in this process");
+    }
+    let _ = ARMED.set(armed);
+    Ok(())
+}
+
+/// Called at the named step. An error only where the test asked for one.
+pub fn at(point: Point) -> Result<(), Error> {
+    let Some(Some(armed)) = ARMED.get() else { return Ok(()) };
+    if armed.point != point {
+        return Ok(());
+    }
+    let spared = armed.spare.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    match spared {
+        Ok(1) => {}                      // this is the n-th time
+        Ok(_) | Err(_) => return Ok(()), // too early, or it has acted already
+    }
+    match armed.action {
+        Action::Abort => {
+            // SIGKILL to ourselves: what a test of kill -9 means, without a core file and without unwinding.
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            std::process::abort()
+        }
+        Action::Stop => {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+            Ok(())
+        }
+        Action::Error => Err(Error::CrashPoint(point.name())),
+    }
+}
+
+fn parse(text: &str) -> Result<Armed, String> {
+    let wrong = || {
+        format!(
+            "TRIBUTARY_CRASH={text:?} is not <point>:<abort|stop|error>[:<n>]; `tributary crash-points` lists the points"
+        )
+    };
+    let mut parts = text.split(':');
+    let name = parts.next().ok_or_else(wrong)?;
+    let point = Point::ALL.iter().copied().find(|point| point.name() == name).ok_or_else(wrong)?;
+    let action = match parts.next() {
+        Some("abort") => Action::Abort,
+        Some("stop") => Action::Stop,
+        Some("error") => Action::Error,
+        _ => return Err(wrong()),
+    };
+    let nth: u32 = parts.next().map_or(Ok(1), |n| n.parse().map_err(|_| wrong()))?;
+    if nth == 0 || parts.next().is_some() {
+        return Err(wrong());
+    }
+    Ok(Armed { point, action, spare: AtomicU32::new(nth) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_nobody_can_mean_are_refused() {
+        assert!(parse("claim.after:abort").is_ok());
+        assert_eq!(parse("settle.before:error:3").map(|armed| armed.spare.into_inner()), Ok(3));
+        for nonsense in
+            ["claim", "claim.after", "claim.after:explode", "claim.after:abort:0", "claim.after:abort:1:2", "x:abort"]
+        {
+            assert!(parse(nonsense).is_err(), "{nonsense:?} was accepted");
+        }
+    }
+}

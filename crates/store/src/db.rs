@@ -1,0 +1,199 @@
+//! The pool and the transaction. Both survive a server that goes away: every wait here ends.
+
+use std::ops::{Deref, DerefMut};
+use std::str::FromStr;
+use std::time::Duration;
+
+use domain::{Caller, Notice};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
+
+use crate::notices::Bus;
+use crate::{Error, Result};
+
+/// A session outside any transaction, for a loop that makes many small statements.
+pub type Connection = sqlx::pool::PoolConnection<Postgres>;
+
+/// How long one statement of ours may take before its connection is given up: a black-holed socket never answers.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Clone)]
+pub struct Db {
+    pool: PgPool,
+    bus: Bus,
+}
+
+/// How to reach the database, with the password inside: never printed.
+#[derive(Clone)]
+pub struct ConnectTo(pub(crate) PgConnectOptions);
+
+impl ConnectTo {
+    pub fn url(url: &str) -> Result<Self> {
+        let options = PgConnectOptions::from_str(url).map_err(|_| Error::Refused {
+            what: "DATABASE_URL is no PostgreSQL address; one looks like postgres://user:password@host:5432/database"
+                .into(),
+        })?;
+        Ok(Self(options))
+    }
+
+    pub fn database(&self, name: &str) -> Self {
+        Self(self.0.clone().database(name))
+    }
+
+    /// The same database through another host and port: a proxy, say.
+    pub fn through(&self, host: &str, port: u16) -> Self {
+        // A socket path wins over host and port, and cannot be unset: build the options anew.
+        let mut options = PgConnectOptions::new_without_pgpass().host(host).port(port).username(self.0.get_username());
+        if let Some(database) = self.0.get_database() {
+            options = options.database(database);
+        }
+        Self(options)
+    }
+
+    pub fn password(self, password: &str) -> Self {
+        Self(self.0.password(password))
+    }
+
+    /// Where this leads, without the password.
+    pub fn in_words(&self) -> String {
+        let place = match self.0.get_socket() {
+            Some(path) => path.display().to_string(),
+            None => format!("{}:{}", self.0.get_host(), self.0.get_port()),
+        };
+        format!("{} at {place}", self.0.get_database().unwrap_or("postgres"))
+    }
+
+    pub fn port(&self) -> u16 {
+        self.0.get_port()
+    }
+
+    pub fn login(&self) -> &str {
+        self.0.get_username()
+    }
+}
+
+impl std::fmt::Debug for ConnectTo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.in_words())
+    }
+}
+
+impl Db {
+    /// A pool of sessions that act as `service_role`. Connects on first use, so that a server that is away now is no error.
+    pub fn lazy(to: &ConnectTo, max_connections: u32, acquire_limit: Duration) -> Self {
+        let options = to.0.clone().application_name("tributary");
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .acquire_timeout(acquire_limit)
+            .idle_timeout(Duration::from_secs(300))
+            .after_connect(|conn, _| {
+                Box::pin(async move {
+                    // As a statement, not as a start-up option: poolers in front of a server refuse those.
+                    let session = "set role service_role; set statement_timeout = '30s'; \
+                                   set idle_in_transaction_session_timeout = '60s'";
+                    sqlx::raw_sql(session).execute(&mut *conn).await.map(|_| ())
+                })
+            })
+            .test_before_acquire(false)
+            .before_acquire(|conn, _| {
+                Box::pin(async move {
+                    // A future cancelled during BEGIN leaves its session inside a transaction. This repairs it: silent when
+                    // clean, a warning when it repaired something, an error (so the session is dropped) when aborted.
+                    let repair = sqlx::raw_sql("begin; rollback").execute(&mut *conn);
+                    match tokio::time::timeout(Duration::from_secs(5), repair).await {
+                        Ok(done) => done.map(|_| true),
+                        Err(_) => Ok(false), // the socket is dead; the pool closes the session
+                    }
+                })
+            })
+            .connect_lazy_with(options);
+        Self { pool, bus: Bus::default() }
+    }
+
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    pub async fn acquire(&self) -> Result<Connection> {
+        Ok(self.pool.acquire().await?)
+    }
+
+    /// A transaction of the service's own.
+    pub async fn begin(&self) -> Result<Tx> {
+        Ok(Tx { inner: self.pool.begin().await?, notices: Vec::new(), bus: self.bus.clone() })
+    }
+
+    /// A transaction in the caller's name: row security shows it its own tenant and nothing else. One round trip.
+    pub async fn begin_as(&self, caller: &Caller) -> Result<Tx> {
+        let claims = caller.claims().to_string().replace('\'', "''");
+        // standard_conforming_strings is on everywhere since 9.1; set here all the same, because the quoting relies on it.
+        let begin = format!(
+            "begin; set local standard_conforming_strings = on; set local role authenticated; set local request.jwt.claims = '{claims}'"
+        );
+        let inner = self.pool.begin_with(AssertSqlSafe(begin)).await?;
+        Ok(Tx { inner, notices: Vec::new(), bus: self.bus.clone() })
+    }
+
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Sessions now open in this process's pool.
+    pub fn connections(&self) -> u32 {
+        self.pool.size()
+    }
+}
+
+/// A transaction, and what to tell once it has committed. Dropped without `commit` it rolls back and tells nobody.
+pub struct Tx {
+    inner: Transaction<'static, Postgres>,
+    notices: Vec<Notice>,
+    bus: Bus,
+}
+
+impl Tx {
+    /// Told to this process and the others after the commit, never before.
+    pub fn notify(&mut self, notice: Notice) {
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
+    }
+
+    pub async fn commit(self) -> Result<()> {
+        match tokio::time::timeout(STATEMENT_LIMIT, self.inner.commit()).await {
+            Ok(committed) => committed?,
+            Err(_) => return Err(Error::TimedOut),
+        }
+        for notice in self.notices {
+            self.bus.publish(notice);
+        }
+        Ok(())
+    }
+
+    pub async fn rollback(self) -> Result<()> {
+        Ok(self.inner.rollback().await?)
+    }
+}
+
+impl Deref for Tx {
+    type Target = PgConnection;
+    fn deref(&self) -> &PgConnection {
+        &self.inner
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.inner
+    }
+}
+
+/// Ends a wait on the database that nothing else would end. The session it was on is dropped by the pool when it is next
+/// asked for and does not answer.
+pub async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::TimedOut))
+}

@@ -1,0 +1,325 @@
+//! The embedded PostgreSQL: its whole life in one data folder.
+//!
+//! ```text
+//! <data>/postgres/            the cluster (PGDATA)
+//! <data>/postgres.port        the loopback port it was given
+//! <data>/postgres.password    scram password of the superuser, 0600
+//! <data>/login.password       that of the plain role our pool logs in as, 0600
+//! <data>/postgres.log         what the server says
+//! ```
+//!
+//! A server found running on the folder is adopted. After a crash `pg_ctl` is tried for a while: as long as an orphaned backend
+//! of the dead server holds the shared memory, a start is refused.
+
+mod files;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use domain::Secret;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use tokio::process::Command;
+
+use crate::db::ConnectTo;
+use crate::{Error, Result, migrate};
+
+pub use files::{User, is_root};
+
+/// What our pool logs in as, and the database it uses.
+pub const LOGIN: &str = "tributary";
+pub const DATABASE: &str = "tributary";
+const SUPERUSER: &str = "postgres";
+/// How long a start is tried while the remains of a crashed server are in the way, and recovery runs.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// A data folder and the programs that serve it.
+#[derive(Clone, Debug)]
+pub struct Embedded {
+    data_dir: PathBuf,
+    bin_dir: PathBuf,
+    user: Option<User>,
+    /// Settings beside our own, for tests: `fsync = off`.
+    extra: Vec<String>,
+}
+
+/// A server that answers.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// May create roles, databases and extensions; only for set-up.
+    pub admin: ConnectTo,
+    /// The plain role of our pool.
+    pub login: ConnectTo,
+    /// It was running when we came: whoever started it stops it.
+    pub was_adopted: bool,
+    pub postmaster_pid: u32,
+    pub port: u16,
+}
+
+impl Embedded {
+    pub fn new(data_dir: &Path, bin_dir: &Path) -> Result<Self> {
+        if !bin_dir.join("postgres").exists() {
+            let what = format!(
+                "no PostgreSQL server in {}; start with `./tributary`, which fetches it, or set PG_BIN_DIR or DATABASE_URL",
+                bin_dir.display()
+            );
+            return Err(Error::Refused { what });
+        }
+        let data_dir = std::path::absolute(data_dir).map_err(|error| files::told(data_dir, &error))?;
+        Ok(Self { user: files::server_user(&data_dir)?, data_dir, bin_dir: bin_dir.to_owned(), extra: Vec::new() })
+    }
+
+    /// More lines for postgresql.conf, when the cluster is made.
+    pub fn with_settings(mut self, lines: &[&str]) -> Self {
+        self.extra = lines.iter().map(|line| (*line).to_owned()).collect();
+        self
+    }
+
+    pub fn cluster_dir(&self) -> PathBuf {
+        self.data_dir.join("postgres")
+    }
+
+    pub fn log_file(&self) -> PathBuf {
+        self.data_dir.join("postgres.log")
+    }
+
+    /// Starts or adopts the server; makes the cluster on first use.
+    pub async fn start(&self) -> Result<Running> {
+        files::make_folder(&self.data_dir, self.user.as_ref())?;
+        if !self.cluster_dir().join("PG_VERSION").exists() {
+            self.init().await?;
+        }
+        self.check_version().await?;
+        let deadline = Instant::now() + START_LIMIT;
+        loop {
+            let (pid, was_adopted) = match self.running_pid().await? {
+                Some(pid) => (pid, true),
+                None => (self.launch().await?, false),
+            };
+            let running = self.running(pid, was_adopted)?;
+            match self.ensure_login(&running).await {
+                Ok(()) => return Ok(running),
+                // It was dying when we looked, or is recovering from a crash: look again.
+                Err(error) if error.is_passing() && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(100)).await
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The server on this folder, if it runs.
+    pub async fn find(&self) -> Result<Option<Running>> {
+        match self.running_pid().await? {
+            Some(pid) => Ok(Some(self.running(pid, true)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Stops the server: sessions are ended, everything committed is on disk. Fine when it does not run.
+    pub async fn stop(&self) -> Result<bool> {
+        if self.running_pid().await?.is_none() {
+            return Ok(false);
+        }
+        let stopped = self
+            .program("pg_ctl")
+            .args(["stop", "-w", "-t", "60", "-m", "fast", "-D"])
+            .arg(self.cluster_dir())
+            .output()
+            .await;
+        match stopped {
+            Ok(output) if output.status.success() => Ok(true),
+            Ok(output) => Err(self.failed("stop", &output)),
+            Err(error) => Err(files::told(&self.bin_dir.join("pg_ctl"), &error)),
+        }
+    }
+
+    /// Whether the postmaster lives. Cheap: asks the kernel.
+    pub fn is_alive(running: &Running) -> bool {
+        files::is_alive(running.postmaster_pid)
+    }
+
+    /// The pid of a live postmaster of this folder. A pid file left by a crash does not count.
+    async fn running_pid(&self) -> Result<Option<u32>> {
+        if !self.cluster_dir().join("postmaster.pid").exists() {
+            return Ok(None);
+        }
+        let status = self.program("pg_ctl").args(["status", "-D"]).arg(self.cluster_dir()).output().await;
+        let status = status.map_err(|error| files::told(&self.bin_dir.join("pg_ctl"), &error))?;
+        if !status.status.success() {
+            return Ok(None);
+        }
+        let pid_file = std::fs::read_to_string(self.cluster_dir().join("postmaster.pid")).unwrap_or_default();
+        let pid = pid_file.lines().next().and_then(|line| line.trim().parse().ok());
+        Ok(pid.filter(|pid| files::is_alive(*pid)))
+    }
+
+    async fn init(&self) -> Result<()> {
+        let major = self.server_major().await?;
+        tracing::info!("making a PostgreSQL {major} cluster in {}", self.cluster_dir().display());
+        let password = files::ensure_password(&self.data_dir.join("postgres.password"), self.user.as_ref())?;
+        drop(password);
+        // A first run that died half-way left a folder without PG_VERSION; initdb refuses a folder that is not empty.
+        let half_made = self.cluster_dir();
+        if half_made.exists() {
+            std::fs::remove_dir_all(&half_made).map_err(|error| files::told(&half_made, &error))?;
+        }
+        let mut initdb = self.program("initdb");
+        initdb.args(["--username", SUPERUSER, "--auth", "scram-sha-256", "--data-checksums", "--encoding", "UTF8"]);
+        initdb.arg("--pwfile").arg(self.data_dir.join("postgres.password"));
+        if major >= 17 {
+            initdb.args(["--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C"]);
+        } else {
+            initdb.args(["--locale", "C"]);
+        }
+        // Made aside and renamed when whole: PG_VERSION appears only with everything else.
+        let aside = self.data_dir.join("postgres.new");
+        let _ = std::fs::remove_dir_all(&aside);
+        let output = initdb.arg("-D").arg(&aside).output().await.map_err(|error| files::told(&aside, &error))?;
+        if !output.status.success() {
+            return Err(self.failed("make the cluster (initdb)", &output));
+        }
+        let conf = aside.join("postgresql.conf");
+        let mut text = std::fs::read_to_string(&conf).map_err(|error| files::told(&conf, &error))?;
+        text.push_str(&files::settings(&self.extra));
+        std::fs::write(&conf, text).map_err(|error| files::told(&conf, &error))?;
+        std::fs::rename(&aside, self.cluster_dir()).map_err(|error| files::told(&self.cluster_dir(), &error))
+    }
+
+    async fn check_version(&self) -> Result<()> {
+        let file = self.cluster_dir().join("PG_VERSION");
+        let found = std::fs::read_to_string(&file).map_err(|error| files::told(&file, &error))?;
+        let (found, ours) = (found.trim().to_owned(), self.server_major().await?.to_string());
+        if found == ours {
+            return Ok(());
+        }
+        let what = format!(
+            "the data folder {} was made by PostgreSQL {found}, and this is PostgreSQL {ours}; \
+             point DATA_DIR at another folder, or PG_BIN_DIR at a PostgreSQL {found} to go on using it",
+            self.data_dir.display()
+        );
+        Err(Error::Refused { what })
+    }
+
+    async fn server_major(&self) -> Result<u32> {
+        let postgres = self.bin_dir.join("postgres");
+        let output =
+            self.program("postgres").arg("--version").output().await.map_err(|error| files::told(&postgres, &error))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let major = text
+            .split_whitespace()
+            .last()
+            .and_then(|version| version.split('.').next())
+            .and_then(|major| major.parse().ok());
+        major.ok_or_else(|| self.failed("tell its version", &output))
+    }
+
+    /// Starts the server on its recorded port, or on another when that is taken.
+    async fn launch(&self) -> Result<u32> {
+        let deadline = Instant::now() + START_LIMIT;
+        loop {
+            let port = self.free_port()?;
+            let listen = format!(
+                "-p {port} -k '{}'",
+                self.socket_dir().map(|dir| dir.display().to_string()).unwrap_or_default()
+            );
+            let mut start = self.program("pg_ctl");
+            start.args(["start", "-w", "-s", "-t", "110", "-D"]).arg(self.cluster_dir()).arg("-l").arg(self.log_file());
+            start.arg("-o").arg(listen).stdin(Stdio::null());
+            // The server inherits pg_ctl's output pipes and would keep them open: its output goes to the log file instead.
+            let started = start.stdout(Stdio::null()).stderr(Stdio::null()).status().await;
+            let started = started.map_err(|error| files::told(&self.bin_dir.join("pg_ctl"), &error))?;
+            if let Some(pid) = self.running_pid().await?.filter(|_| started.success()) {
+                files::write_owned(&self.data_dir.join("postgres.port"), &port.to_string(), self.user.as_ref())?;
+                return Ok(pid);
+            }
+            if Instant::now() > deadline {
+                let what =
+                    format!("PostgreSQL did not start; its last words: {}", files::last_lines(&self.log_file(), 5));
+                return Err(Error::Refused { what });
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    }
+
+    fn free_port(&self) -> Result<u16> {
+        let recorded =
+            std::fs::read_to_string(self.data_dir.join("postgres.port")).ok().and_then(|text| text.trim().parse().ok());
+        let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if let Some(port) = recorded.filter(|port| is_free(*port)) {
+            return Ok(port);
+        }
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        Ok(free.map_err(|error| files::told(Path::new("127.0.0.1"), &error))?.port())
+    }
+
+    /// The socket lies in the data folder, unless that path is longer than a socket's may be (107 bytes).
+    fn socket_dir(&self) -> Option<PathBuf> {
+        let fits = self.data_dir.join(".s.PGSQL.65535").as_os_str().len() < 104;
+        fits.then(|| self.data_dir.clone())
+    }
+
+    fn running(&self, postmaster_pid: u32, was_adopted: bool) -> Result<Running> {
+        // Fourth line of the pid file: the port it really listens on.
+        let pid_file = self.cluster_dir().join("postmaster.pid");
+        let text = std::fs::read_to_string(&pid_file).map_err(|error| files::told(&pid_file, &error))?;
+        let port: u16 = text.lines().nth(3).and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+        let to = |user: &str, file: &str| -> Result<ConnectTo> {
+            let password = files::ensure_password(&self.data_dir.join(file), self.user.as_ref())?;
+            let mut options = PgConnectOptions::new_without_pgpass()
+                .host("127.0.0.1")
+                .port(port)
+                .username(user)
+                .password(password.reveal());
+            if let Some(dir) = self.socket_dir() {
+                options = options.socket(dir);
+            }
+            Ok(ConnectTo(options.database(DATABASE)))
+        };
+        let (admin, login) = (to(SUPERUSER, "postgres.password")?, to(LOGIN, "login.password")?);
+        Ok(Running { admin, login, was_adopted, postmaster_pid, port })
+    }
+
+    /// Our database and the plain role that uses it.
+    async fn ensure_login(&self, running: &Running) -> Result<()> {
+        let password = files::ensure_password(&self.data_dir.join("login.password"), self.user.as_ref())?;
+        let mut admin = running.admin.database("postgres").0.connect().await?;
+        let exists: bool = sqlx::query_scalar("select exists (select from pg_roles where rolname = $1)")
+            .bind(LOGIN)
+            .fetch_one(&mut admin)
+            .await?;
+        if !exists {
+            // The password is ours, of letters and digits: nothing in it needs quoting. The statement is in no log: log_statement
+            // is off, and it cannot fail on its syntax.
+            let sql = format!("create role {LOGIN} login noinherit password '{}'", password.reveal());
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await?;
+        }
+        admin.close().await?;
+        migrate::create_database(&running.admin.database("postgres"), DATABASE, None).await
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin_dir.join(name));
+        command.current_dir(if self.data_dir.exists() { &self.data_dir } else { Path::new("/") });
+        command.env("LC_ALL", "C").stdin(Stdio::null()).kill_on_drop(false);
+        for variable in ["PGDATA", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGOPTIONS"] {
+            command.env_remove(variable);
+        }
+        if let Some(user) = self.user.as_ref() {
+            command.uid(user.uid).gid(user.gid);
+        }
+        command
+    }
+
+    fn failed(&self, doing: &str, output: &std::process::Output) -> Error {
+        let said = [&output.stdout[..], &output.stderr[..]].concat();
+        let said = String::from_utf8_lossy(&said).trim().replace('\n', " · ");
+        Error::Refused { what: format!("PostgreSQL could not {doing}: {said} (log: {})", self.log_file().display()) }
+    }
+
+    /// A secret file of this folder, for tests that connect some other way.
+    pub fn login_password(&self) -> Result<Secret> {
+        files::ensure_password(&self.data_dir.join("login.password"), self.user.as_ref())
+    }
+}

@@ -1,0 +1,130 @@
+//! API keys: opaque (`trb_…`), stored hashed, scoped, one per device. Never JWTs: a key can be revoked.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+use domain::{Caller, KeyId, PersonId, Scope, Secret, TenantId};
+use rand::RngExt;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// 32 random bytes, readable, with a prefix that says what it is (and that secret scanners know to look for).
+pub fn new_secret(prefix: &str) -> Secret {
+    Secret::new(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 32]>())))
+}
+
+/// What is stored and looked up. The text has 256 random bits, so a fast hash is enough and equal time is no concern: an
+/// attacker who can choose the hash's bytes has broken SHA-256.
+pub fn hash(secret: &Secret) -> [u8; 32] {
+    Sha256::digest(secret.reveal().as_bytes()).into()
+}
+
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Key {
+    pub id: Uuid,
+    pub name: String,
+    pub scopes: Vec<String>,
+    pub person: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub last_used_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+}
+
+/// Makes a key and returns it: the only time anyone sees it.
+pub async fn create(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    person_id: Option<PersonId>,
+    name: &str,
+    scopes: &[Scope],
+) -> Result<(KeyId, Secret)> {
+    let (id, secret) = (KeyId::new(), new_secret("trb_"));
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+    sqlx::query(
+        "insert into tributary.api_keys (id, tenant_id, sales_id, name, hash, scopes) values ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(id.0)
+    .bind(tenant_id.0)
+    .bind(person_id.map(|person| person.0))
+    .bind(name)
+    .bind(&hash(&secret)[..])
+    .bind(scopes)
+    .execute(conn)
+    .await?;
+    Ok((id, secret))
+}
+
+pub async fn list(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Key>> {
+    Ok(sqlx::query_as(
+        "select k.id, k.name, k.scopes, s.email as person, k.created_at, k.last_used_at, k.revoked_at
+         from tributary.api_keys k left join public.sales s on s.tenant_id = k.tenant_id and s.id = k.sales_id
+         where k.tenant_id = $1 order by k.created_at desc, k.id desc",
+    )
+    .bind(tenant_id.0)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// From now on refused; servers that know it forget it within 5 s. `false`: no such key that was still good.
+pub async fn revoke(conn: &mut PgConnection, tenant_id: TenantId, id: KeyId) -> Result<bool> {
+    let revoked = sqlx::query(
+        "update tributary.api_keys set revoked_at = now() where tenant_id = $1 and id = $2 and revoked_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .execute(conn)
+    .await?;
+    Ok(revoked.rows_affected() == 1)
+}
+
+/// The caller a key stands for, if it is good.
+pub async fn authenticate(conn: &mut PgConnection, secret: &Secret) -> Result<Option<Caller>> {
+    let row: Option<CallerRow> =
+        sqlx::query_as(include_str!("sql/authenticate.sql")).bind(&hash(secret)[..]).fetch_optional(conn).await?;
+    Ok(row.map(Caller::from))
+}
+
+/// The key behind the dashboard's one-time links. Nobody knows its secret.
+pub async fn ensure_dashboard(conn: &mut PgConnection, tenant_id: TenantId) -> Result<KeyId> {
+    let known: Option<Uuid> = sqlx::query_scalar(
+        "select id from tributary.api_keys where tenant_id = $1 and name = 'dashboard' and revoked_at is null order by created_at limit 1",
+    )
+    .bind(tenant_id.0)
+    .fetch_optional(&mut *conn)
+    .await?;
+    match known {
+        Some(id) => Ok(KeyId(id)),
+        None => Ok(create(conn, tenant_id, None, "dashboard", &[Scope::Service]).await?.0),
+    }
+}
+
+#[derive(sqlx::FromRow)]
+pub(crate) struct CallerRow {
+    tenant_id: Uuid,
+    tenant_name: String,
+    is_operator: bool,
+    key_id: Uuid,
+    key_name: String,
+    sales_id: Option<i64>,
+    user_id: Option<Uuid>,
+    scopes: Vec<String>,
+}
+
+impl From<CallerRow> for Caller {
+    fn from(row: CallerRow) -> Self {
+        Self {
+            tenant_id: TenantId(row.tenant_id),
+            tenant_name: row.tenant_name,
+            key_id: KeyId(row.key_id),
+            key_name: row.key_name,
+            person_id: row.sales_id.map(PersonId),
+            user_id: row.user_id,
+            scopes: row.scopes.iter().filter_map(|scope| scope.parse().ok()).collect(),
+            is_operator: row.is_operator,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! PostgreSQL: the only crate with sqlx, so the only SQL. Callers get [`Db`] and [`Tx`], never sqlx itself.
+//!
+//! Functions here take a connection (a [`Tx`] derefs to one) and never open a transaction: the caller does, so that what
+//! commits together is seen in one place.
+
+pub mod alerts;
+pub mod bench;
+pub mod crash;
+mod db;
+pub mod doctor;
+pub mod embedded;
+pub mod keys;
+pub mod migrate;
+pub mod notices;
+pub mod people;
+pub mod queue;
+pub mod retention;
+pub mod schedules;
+pub mod sessions;
+pub mod tenants;
+pub mod vault;
+pub mod workers;
+
+pub use db::{ConnectTo, Connection, Db, Tx, within};
+pub use sqlx::PgConnection;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the database could not do it")]
+    Database(#[from] sqlx::Error),
+    #[error("the database did not answer in time")]
+    TimedOut,
+    #[error("{0}")]
+    Conflict(&'static str),
+    #[error("{what}")]
+    Refused { what: String },
+    #[error("crash point {0} asked for an error")]
+    CrashPoint(&'static str),
+}
+
+impl Error {
+    /// The other side went away or was busy: the same call may succeed later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::TimedOut | Self::CrashPoint(_) => true,
+            Self::Conflict(_) | Self::Refused { .. } => false,
+            Self::Database(error) => match error {
+                sqlx::Error::Database(reply) => {
+                    // Connection failures, resources, operator intervention (restart), serialization, deadlock, lock timeout.
+                    reply.code().is_some_and(|code| {
+                        ["08", "53", "57"].contains(&&code[..2]) || ["40001", "40P01", "55P03"].contains(&code.as_ref())
+                    })
+                }
+                sqlx::Error::Io(_)
+                | sqlx::Error::Tls(_)
+                | sqlx::Error::Protocol(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::WorkerCrashed
+                | sqlx::Error::BeginFailed => true,
+                _ => false,
+            },
+        }
+    }
+
+    /// SQLSTATE, when the database itself said no.
+    pub fn code(&self) -> Option<String> {
+        match self {
+            Self::Database(sqlx::Error::Database(reply)) => reply.code().map(|code| code.into_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Lets constraints decide and names what they said: a violation of `constraint` becomes [`Error::Conflict`].
+pub(crate) trait OnConstraint<T> {
+    fn on_constraint(self, constraint: &str, says: &'static str) -> Result<T>;
+}
+
+impl<T> OnConstraint<T> for std::result::Result<T, sqlx::Error> {
+    fn on_constraint(self, constraint: &str, says: &'static str) -> Result<T> {
+        self.map_err(|error| match &error {
+            sqlx::Error::Database(reply) if reply.constraint() == Some(constraint) => Error::Conflict(says),
+            _ => Error::Database(error),
+        })
+    }
+}
+
+/// A lane's view of a database failure: worth another attempt.
+impl From<Error> for domain::Fault {
+    fn from(error: Error) -> Self {
+        Self::Transient(error.into())
+    }
+}

@@ -1,0 +1,171 @@
+//! Notices: what changed, told after the commit. Inside the process on a bus; between processes as one NOTIFY at most every
+//! 10 ms, from one connection. Polling stays the truth, so a lost notice costs a second and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use domain::Notice;
+use sqlx::postgres::PgListener;
+use tokio::sync::{broadcast, mpsc};
+use uuid::Uuid;
+
+use crate::{Db, Result};
+
+const CHANNEL: &str = "tributary";
+const COALESCE: Duration = Duration::from_millis(10);
+/// PostgreSQL refuses payloads of 8,000 bytes and more.
+const PAYLOAD_BYTES: usize = 7_900;
+
+/// This process's notices. Cloning shares it.
+#[derive(Clone)]
+pub struct Bus(Arc<Inner>);
+
+struct Inner {
+    /// Tells our own NOTIFYs, which come back to us, from those of others.
+    boot: Uuid,
+    local: broadcast::Sender<Notice>,
+    outbound: mpsc::Sender<Notice>,
+    /// Taken by the one task that relays.
+    relay_end: std::sync::Mutex<Option<mpsc::Receiver<Notice>>>,
+    /// The outbound queue was full: the others must look for themselves.
+    overflowed: AtomicBool,
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        let (outbound, relay_end) = mpsc::channel(4_096);
+        let local = broadcast::Sender::new(4_096);
+        Self(Arc::new(Inner {
+            boot: Uuid::now_v7(),
+            local,
+            outbound,
+            relay_end: std::sync::Mutex::new(Some(relay_end)),
+            overflowed: AtomicBool::new(false),
+        }))
+    }
+}
+
+impl Bus {
+    pub fn boot(&self) -> Uuid {
+        self.0.boot
+    }
+
+    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        self.0.local.subscribe()
+    }
+
+    /// To everyone in this process at once, to the others shortly.
+    pub fn publish(&self, notice: Notice) {
+        self.publish_here(notice.clone());
+        if self.0.outbound.try_send(notice).is_err() {
+            self.0.overflowed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// To this process alone.
+    pub fn publish_here(&self, notice: Notice) {
+        let _ = self.0.local.send(notice); // nobody listening is fine
+    }
+}
+
+/// Relays between the processes until dropped: one task sends, one listens. A lost connection is made again, and everyone is
+/// told to look for themselves, because what was said meanwhile is gone.
+pub async fn relay(db: Db) {
+    let outbound = db.bus().0.relay_end.lock().ok().and_then(|mut end| end.take());
+    let Some(outbound) = outbound else { return }; // somebody relays already
+    tokio::join!(send_all(db.clone(), outbound), hear_all(db));
+}
+
+async fn send_all(db: Db, mut outbound: mpsc::Receiver<Notice>) {
+    while let Some(first) = outbound.recv().await {
+        tokio::time::sleep(COALESCE).await;
+        let mut batch = vec![first];
+        while let Ok(more) = outbound.try_recv() {
+            if !batch.contains(&more) {
+                batch.push(more);
+            }
+        }
+        if db.bus().0.overflowed.swap(false, Ordering::Relaxed) {
+            batch = vec![Notice::resync("*")];
+        }
+        for payload in payloads(db.bus().boot(), &batch) {
+            if let Err(error) = notify(&db, &payload).await {
+                tracing::debug!(error = ?error, "a notice was not relayed; the others will poll");
+                break;
+            }
+        }
+    }
+}
+
+async fn notify(db: &Db, payload: &str) -> Result<()> {
+    let mut conn = db.acquire().await?;
+    sqlx::query("select pg_notify($1, $2)").bind(CHANNEL).bind(payload).execute(&mut *conn).await?;
+    Ok(())
+}
+
+/// One payload per so many notices as fit, `[boot, notice…]`.
+fn payloads(boot: Uuid, batch: &[Notice]) -> Vec<String> {
+    let mut payloads = Vec::new();
+    let mut payload = format!("{boot}");
+    for notice in batch {
+        let Ok(mut line) = serde_json::to_string(notice) else { continue };
+        if line.len() > PAYLOAD_BYTES - 64 {
+            line = serde_json::to_string(&Notice::resync(notice.kind.chars().take(200).collect::<String>()))
+                .unwrap_or_default();
+        }
+        if payload.len() + line.len() + 1 > PAYLOAD_BYTES {
+            payloads.push(std::mem::replace(&mut payload, format!("{boot}")));
+        }
+        payload.push('\n');
+        payload.push_str(&line);
+    }
+    payloads.push(payload);
+    payloads
+}
+
+async fn hear_all(db: Db) {
+    loop {
+        if let Err(error) = hear(&db).await {
+            tracing::debug!(error = ?error, "listening for notices was interrupted; polling meanwhile");
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn hear(db: &Db) -> Result<()> {
+    let mut listener = PgListener::connect_with(db.pool()).await?;
+    listener.ignore_pool_close_event(false);
+    listener.listen(CHANNEL).await?;
+    db.bus().publish_here(Notice::resync("*")); // whatever was said before we listened
+    // `try_recv` answers None once when the connection was lost: then this ends and starts over.
+    while let Some(heard) = listener.try_recv().await? {
+        let mut lines = heard.payload().lines();
+        if lines.next().and_then(|boot| Uuid::parse_str(boot).ok()) == Some(db.bus().boot()) {
+            continue;
+        }
+        for line in lines {
+            match serde_json::from_str(line) {
+                Ok(notice) => db.bus().publish_here(notice),
+                Err(_) => db.bus().publish_here(Notice::resync("*")), // a newer version's words
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_never_exceed_what_notify_takes() {
+        let boot = Uuid::now_v7();
+        let mut batch: Vec<Notice> = (0..500).map(|n| Notice::resync(format!("lane:probe{n}"))).collect();
+        batch.push(Notice { id: "x".repeat(9_000), ..Notice::resync("documents") });
+        let payloads = payloads(boot, &batch);
+        assert!(payloads.iter().all(|payload| payload.len() <= PAYLOAD_BYTES));
+        let lines: usize = payloads.iter().map(|payload| payload.lines().count() - 1).sum();
+        assert_eq!(lines, batch.len());
+    }
+}

@@ -1,0 +1,85 @@
+//! Taking work and holding on to it.
+
+use chrono::{DateTime, Utc};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::{Queue, Receipt};
+use crate::Result;
+use crate::crash::{self, Point};
+
+/// A message in hand.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Claimed {
+    pub msg_id: i64,
+    pub read_ct: i32,
+    pub waits: i32,
+    pub enqueued_at: DateTime<Utc>,
+    pub message: serde_json::Value,
+}
+
+impl Claimed {
+    pub fn receipt(&self) -> Receipt {
+        Receipt { msg_id: self.msg_id, read_ct: self.read_ct }
+    }
+
+    /// Which attempt this is, from 1; waits do not count.
+    pub fn attempt(&self) -> i32 {
+        self.read_ct - self.waits
+    }
+}
+
+impl Queue {
+    /// Claims up to `limit` due messages, the longest due first. Two claims never share one.
+    pub async fn claim(
+        &self,
+        conn: &mut PgConnection,
+        at: Option<DateTime<Utc>>,
+        limit: u32,
+        lease_secs: u32,
+        by: &str,
+    ) -> Result<Vec<Claimed>> {
+        let claimed = sqlx::query_as(AssertSqlSafe(self.0.claim.clone()))
+            .bind(at)
+            .bind(i64::from(limit))
+            .bind(f64::from(lease_secs))
+            .bind(by)
+            .fetch_all(conn)
+            .await?;
+        Ok(claimed)
+    }
+
+    /// Extends the leases of what is still ours and returns the receipts that are lost: claimed by another, or ended by a person.
+    pub async fn extend(
+        &self,
+        conn: &mut PgConnection,
+        at: Option<DateTime<Utc>>,
+        receipts: &[Receipt],
+        lease_secs: u32,
+    ) -> Result<Vec<Receipt>> {
+        crash::at(Point::ExtendBefore)?;
+        let (ids, counts) = columns(receipts);
+        let kept: Vec<i64> = sqlx::query_scalar(AssertSqlSafe(self.0.extend.clone()))
+            .bind(at)
+            .bind(&ids)
+            .bind(&counts)
+            .bind(f64::from(lease_secs))
+            .fetch_all(&mut *conn)
+            .await?;
+        if kept.len() == receipts.len() {
+            return Ok(Vec::new());
+        }
+        // A row was skipped because its own effect holds it, or it is lost: a plain read, which waits for nobody, tells.
+        let there: Vec<(i64, i32)> =
+            sqlx::query_as(AssertSqlSafe(self.0.held.clone())).bind(&ids).fetch_all(conn).await?;
+        Ok(receipts.iter().copied().filter(|r| !there.contains(&(r.msg_id, r.read_ct))).collect())
+    }
+
+    /// Since when the longest waiting message is or will be due.
+    pub async fn oldest_due(&self, conn: &mut PgConnection) -> Result<Option<DateTime<Utc>>> {
+        Ok(sqlx::query_scalar(AssertSqlSafe(self.0.oldest_due.clone())).fetch_one(conn).await?)
+    }
+}
+
+pub(super) fn columns(receipts: &[Receipt]) -> (Vec<i64>, Vec<i32>) {
+    receipts.iter().map(|receipt| (receipt.msg_id, receipt.read_ct)).unzip()
+}

@@ -1,0 +1,281 @@
+//! Items as people see them: counted, listed, inspected, retried, skipped, cancelled. Always within one tenant.
+
+use chrono::{DateTime, Utc};
+use domain::item::Action;
+use domain::{Caller, ItemId, ItemState, Notice, Op, ParkedId};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, PgConnection, Row};
+use uuid::Uuid;
+
+use super::{Queue, park};
+use crate::{Error, Result, Tx};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Item {
+    pub id: String,
+    pub lane: String,
+    pub state: ItemState,
+    pub attempts: i32,
+    pub waits: i32,
+    pub enqueued_at: DateTime<Utc>,
+    /// When it is next due; for a held item, when its lease ends. None: waits for an event or a person.
+    pub due_at: Option<DateTime<Utc>>,
+    pub held_by: Option<String>,
+    pub held_since: Option<DateTime<Utc>>,
+    pub error: Option<String>,
+    pub error_at: Option<DateTime<Utc>>,
+    pub reason: Option<String>,
+    pub ended_at: Option<DateTime<Utc>>,
+    pub message: Value,
+}
+
+/// How many items are in which state, and since when the oldest of each is due.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counts {
+    pub lane: String,
+    pub waiting: i64,
+    pub working: i64,
+    pub failed: i64,
+    pub parked: i64,
+    pub dead: i64,
+    pub skipped: i64,
+    pub cancelled: i64,
+    pub oldest_due: Option<DateTime<Utc>>,
+}
+
+impl Counts {
+    pub fn of(&self, state: ItemState) -> i64 {
+        match state {
+            ItemState::Waiting => self.waiting,
+            ItemState::Working => self.working,
+            ItemState::Failed => self.failed,
+            ItemState::Parked => self.parked,
+            ItemState::Dead => self.dead,
+            ItemState::Skipped => self.skipped,
+            ItemState::Cancelled => self.cancelled,
+        }
+    }
+}
+
+/// Which part of a list to show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Page {
+    pub state: Option<ItemState>,
+    /// Only messages below this id: the last of the page before.
+    pub before: Option<i64>,
+    pub limit: i64,
+}
+
+impl Queue {
+    pub async fn counts(&self, conn: &mut PgConnection, at: Option<DateTime<Utc>>, caller: &Caller) -> Result<Counts> {
+        let rows: Vec<(String, i64, Option<DateTime<Utc>>)> = sqlx::query_as(AssertSqlSafe(self.0.counts.clone()))
+            .bind(at)
+            .bind(caller.tenant_id.to_string())
+            .bind(caller.operates())
+            .fetch_all(&mut *conn)
+            .await?;
+        let parked: i64 =
+            sqlx::query_scalar("select count(*) from tributary.parked where tenant_id = $1 and queue = $2")
+                .bind(caller.tenant_id.0)
+                .bind(self.name())
+                .fetch_one(conn)
+                .await?;
+        let mut counts = Counts { lane: self.name().to_owned(), parked, ..Counts::default() };
+        for (state, n, oldest) in rows {
+            match state.as_str() {
+                "waiting" => (counts.waiting, counts.oldest_due) = (n, oldest),
+                "working" => counts.working = n,
+                "failed" => counts.failed = n,
+                "skipped" => counts.skipped = n,
+                "cancelled" => counts.cancelled = n,
+                _ => counts.dead += n, // whatever another program archived is for a person to look at
+            }
+        }
+        Ok(counts)
+    }
+
+    /// How many items are in which state, over all tenants: for metrics, never for a tenant's eyes.
+    pub async fn depths(&self, conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<(ItemState, i64)>> {
+        let rows: Vec<(String, i64)> =
+            sqlx::query_as(AssertSqlSafe(self.0.depths.clone())).bind(at).bind(self.name()).fetch_all(conn).await?;
+        Ok(rows.into_iter().map(|(state, n)| (state.parse().unwrap_or(ItemState::Dead), n)).collect())
+    }
+
+    pub async fn list(
+        &self,
+        conn: &mut PgConnection,
+        at: Option<DateTime<Utc>>,
+        caller: &Caller,
+        page: Page,
+    ) -> Result<Vec<Item>> {
+        let mut items = Vec::new();
+        if page.before.is_none() && matches!(page.state, None | Some(ItemState::Parked)) {
+            items = self.parked(conn, caller, None, page.limit).await?;
+        }
+        if page.state != Some(ItemState::Parked) {
+            items.extend(self.messages(conn, at, caller, page, None).await?);
+        }
+        Ok(items)
+    }
+
+    pub async fn get(
+        &self,
+        conn: &mut PgConnection,
+        at: Option<DateTime<Utc>>,
+        caller: &Caller,
+        id: ItemId,
+    ) -> Result<Option<Item>> {
+        let found = match id {
+            ItemId::Message(id) => {
+                self.messages(conn, at, caller, Page { limit: 1, ..Page::default() }, Some(id)).await?
+            }
+            ItemId::Parked(id) => self.parked(conn, caller, Some(id), 1).await?,
+        };
+        Ok(found.into_iter().next())
+    }
+
+    /// Does what a person asked. `false`: there is no such item of this caller's. Refused when its state does not allow it.
+    pub async fn act(
+        &self,
+        tx: &mut Tx,
+        at: Option<DateTime<Utc>>,
+        caller: &Caller,
+        id: ItemId,
+        action: Action,
+    ) -> Result<bool> {
+        let Some(item) = self.get(tx, at, caller, id).await? else { return Ok(false) };
+        let moved_on = Error::Conflict("the item has moved on meanwhile; look at it again");
+        if !item.state.allows(action) {
+            let what = format!("an item that is {} cannot be {}", item.state, past(action));
+            return Err(Error::Refused { what });
+        }
+        let by = format!("{} by {}", past(action), caller.key_name);
+        let end = if action == Action::Skip { ItemState::Skipped } else { ItemState::Cancelled };
+        let changed = match (id, item.state, action) {
+            (ItemId::Parked(id), _, Action::Retry) => park::unpark_one(tx, at, caller.tenant_id, id).await?.is_some(),
+            (ItemId::Parked(id), _, _) => self.end_parked(tx, at, caller, id, end, &by).await?,
+            (ItemId::Message(id), ItemState::Dead | ItemState::Skipped | ItemState::Cancelled, Action::Retry) => {
+                let sent = sqlx::query(AssertSqlSafe(self.0.replay.clone())).bind(at).bind(id);
+                sent.execute(&mut **tx).await?.rows_affected() == 1
+            }
+            (ItemId::Message(id), ItemState::Dead, _) => {
+                let marked = sqlx::query(AssertSqlSafe(self.0.mark_archived.clone()));
+                marked.bind(at).bind(id).bind(end.as_str()).bind(&by).execute(&mut **tx).await?.rows_affected() == 1
+            }
+            (ItemId::Message(id), _, Action::Retry) => {
+                let due = sqlx::query(AssertSqlSafe(self.0.retry_now.clone())).bind(at).bind(id);
+                due.execute(&mut **tx).await?.rows_affected() == 1
+            }
+            (ItemId::Message(id), _, _) => {
+                let ended =
+                    sqlx::query(AssertSqlSafe(self.0.end.clone())).bind(at).bind(id).bind(end.as_str()).bind(&by);
+                ended.bind(action == Action::Cancel).execute(&mut **tx).await?.rows_affected() == 1
+            }
+        };
+        if !changed {
+            return Err(moved_on);
+        }
+        tx.notify(Notice::lane(Some(caller.tenant_id), self.name(), Op::Update));
+        Ok(true)
+    }
+
+    async fn messages(
+        &self,
+        conn: &mut PgConnection,
+        at: Option<DateTime<Utc>>,
+        caller: &Caller,
+        page: Page,
+        only: Option<i64>,
+    ) -> Result<Vec<Item>> {
+        let rows = sqlx::query(AssertSqlSafe(self.0.list.clone()))
+            .bind(at)
+            .bind(caller.tenant_id.to_string())
+            .bind(caller.operates())
+            .bind(page.state.map(ItemState::as_str))
+            .bind(page.before)
+            .bind(only)
+            .bind(page.limit)
+            .fetch_all(conn)
+            .await?;
+        let item = |row: &sqlx::postgres::PgRow| -> Result<Item, sqlx::Error> {
+            let state: String = row.try_get("state")?;
+            Ok(Item {
+                id: ItemId::Message(row.try_get("msg_id")?).to_string(),
+                lane: self.name().to_owned(),
+                state: state.parse().unwrap_or(ItemState::Dead),
+                attempts: row.try_get("attempts")?,
+                waits: row.try_get("waits")?,
+                enqueued_at: row.try_get("enqueued_at")?,
+                due_at: row.try_get("due_at")?,
+                held_by: row.try_get("held_by")?,
+                held_since: row.try_get("held_since")?,
+                error: row.try_get("error")?,
+                error_at: row.try_get("error_at")?,
+                reason: row.try_get("reason")?,
+                ended_at: row.try_get("ended_at")?,
+                message: row.try_get("message")?,
+            })
+        };
+        Ok(rows.iter().map(item).collect::<Result<_, _>>()?)
+    }
+
+    async fn parked(
+        &self,
+        conn: &mut PgConnection,
+        caller: &Caller,
+        only: Option<ParkedId>,
+        limit: i64,
+    ) -> Result<Vec<Item>> {
+        let rows = sqlx::query(include_str!("../sql/parked_list.sql"))
+            .bind(caller.tenant_id.0)
+            .bind(self.name())
+            .bind(only.map(|id| id.0))
+            .bind(limit)
+            .fetch_all(conn)
+            .await?;
+        let item = |row: &sqlx::postgres::PgRow| -> Result<Item, sqlx::Error> {
+            Ok(Item {
+                id: ItemId::Parked(ParkedId(row.try_get::<Uuid, _>("id")?)).to_string(),
+                lane: self.name().to_owned(),
+                state: ItemState::Parked,
+                attempts: row.try_get("attempts")?,
+                waits: row.try_get("waits")?,
+                enqueued_at: row.try_get("enqueued_at")?,
+                due_at: row.try_get("until")?,
+                held_by: None,
+                held_since: None,
+                error: row.try_get("error")?,
+                error_at: None,
+                reason: row.try_get("reason")?,
+                ended_at: None,
+                message: row.try_get("message")?,
+            })
+        };
+        Ok(rows.iter().map(item).collect::<Result<_, _>>()?)
+    }
+
+    /// A parked item that need not be done: it goes to the archive like any other, under a number of its own.
+    async fn end_parked(
+        &self,
+        tx: &mut Tx,
+        at: Option<DateTime<Utc>>,
+        caller: &Caller,
+        id: ParkedId,
+        end: ItemState,
+        reason: &str,
+    ) -> Result<bool> {
+        let Some(msg_id) = park::unpark_one(tx, at, caller.tenant_id, id).await? else { return Ok(false) };
+        let ended =
+            sqlx::query(AssertSqlSafe(self.0.end.clone())).bind(at).bind(msg_id).bind(end.as_str()).bind(reason);
+        Ok(ended.bind(false).execute(&mut **tx).await?.rows_affected() == 1)
+    }
+}
+
+fn past(action: Action) -> &'static str {
+    match action {
+        Action::Retry => "retried",
+        Action::Skip => "skipped",
+        Action::Cancel => "cancelled",
+    }
+}

@@ -1,0 +1,155 @@
+//! Every statement our runtime runs on pgmq's tables. pgmq's own functions serve create, send and outsiders: its read uses no
+//! index on time, and its delete has no fence.
+//!
+//! **The fence.** `read_ct` only grows. A receipt is (msg_id, read_ct); every write after a claim names it, so a worker that
+//! overslept its lease touches no row. Attempts = read_ct − `headers.waits`, counted at claim: a worker that dies while holding
+//! an item has used one.
+//!
+//! **Headers** say what pages show: `by` and `since` while held; `waits`; `error` and `error_at` of the last failure; in the
+//! archive `state`, `reason` and `ended_at`.
+
+mod claim;
+mod items;
+mod park;
+mod settle;
+
+use std::sync::Arc;
+
+use domain::{Notice, Op, TenantId};
+use serde::Serialize;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+pub use claim::Claimed;
+pub use items::{Counts, Item, Page};
+pub use park::{parked_counts, unpark_due};
+pub use settle::Settlement;
+
+use crate::{Error, Result, Tx};
+
+/// What a claim gave: the right to settle this message, until somebody else claims it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Receipt {
+    pub msg_id: i64,
+    pub read_ct: i32,
+}
+
+/// The statements on one lane's tables, written once. Cloning shares them.
+#[derive(Clone)]
+pub struct Queue(Arc<Statements>);
+
+struct Statements {
+    name: String,
+    send: Arc<str>,
+    claim: Arc<str>,
+    extend: Arc<str>,
+    held: Arc<str>,
+    finish: Arc<str>,
+    finish_many: Arc<str>,
+    wait: Arc<str>,
+    fail: Arc<str>,
+    bury: Arc<str>,
+    park: Arc<str>,
+    list: Arc<str>,
+    counts: Arc<str>,
+    depths: Arc<str>,
+    retry_now: Arc<str>,
+    replay: Arc<str>,
+    end: Arc<str>,
+    mark_archived: Arc<str>,
+    oldest_due: Arc<str>,
+}
+
+impl Queue {
+    pub fn new(name: &str) -> Result<Self> {
+        check_name(name)?;
+        let on = |sql: &str| -> Arc<str> {
+            sql.replace("{q}", &format!("pgmq.q_{name}")).replace("{a}", &format!("pgmq.a_{name}")).into()
+        };
+        Ok(Self(Arc::new(Statements {
+            name: name.to_owned(),
+            send: on(include_str!("../sql/queue_send.sql")),
+            claim: on(include_str!("../sql/queue_claim.sql")),
+            extend: on(include_str!("../sql/queue_extend.sql")),
+            held: on("select msg_id, read_ct from {q} where msg_id = any($1)"),
+            finish: on("delete from {q} where msg_id = $1 and read_ct = $2"),
+            finish_many: on(include_str!("../sql/queue_finish_many.sql")),
+            wait: on(include_str!("../sql/queue_wait.sql")),
+            fail: on(include_str!("../sql/queue_fail.sql")),
+            bury: on(include_str!("../sql/queue_bury.sql")),
+            park: on(include_str!("../sql/queue_park.sql")),
+            list: on(include_str!("../sql/queue_list.sql")),
+            counts: on(include_str!("../sql/queue_counts.sql")),
+            depths: on(include_str!("../sql/queue_depths.sql")),
+            retry_now: on(include_str!("../sql/queue_retry_now.sql")),
+            replay: on(include_str!("../sql/queue_replay.sql")),
+            end: on(include_str!("../sql/queue_end.sql")),
+            mark_archived: on(include_str!("../sql/queue_mark_archived.sql")),
+            oldest_due: on("select min(vt) from {q}"),
+        })))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Sends messages in the caller's transaction; lanes are woken after its commit. A message holds ids, never bodies.
+    pub async fn send(&self, tx: &mut Tx, tenant_id: TenantId, messages: &[impl Serialize]) -> Result<Vec<i64>> {
+        let mut bodies = Vec::with_capacity(messages.len());
+        for message in messages {
+            let mut body = serde_json::to_value(message).map_err(|error| Error::Refused { what: error.to_string() })?;
+            let Some(fields) = body.as_object_mut() else {
+                return Err(Error::Refused { what: "a message must be an object of ids".into() });
+            };
+            fields.insert("tenant_id".into(), tenant_id.to_string().into());
+            bodies.push(body);
+        }
+        if bodies.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = sqlx::query_scalar(AssertSqlSafe(self.0.send.clone())).bind(bodies).fetch_all(&mut **tx).await?;
+        tx.notify(Notice::lane(Some(tenant_id), self.name(), Op::Insert));
+        Ok(ids)
+    }
+}
+
+/// pgmq allows 47 characters; ours are lower case, so that no quoting is ever needed.
+fn check_name(name: &str) -> Result<()> {
+    let fits = name.len() <= 40
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if fits { Ok(()) } else { Err(Error::Refused { what: format!("{name:?} is no lane: a-z, 0-9 and _ only") }) }
+}
+
+/// Creates a lane's queue where it is missing. Autovacuum is told to follow closely: a queue's dead rows are in everyone's way.
+pub(crate) async fn create(conn: &mut PgConnection, name: &str) -> Result<()> {
+    check_name(name)?;
+    let exists: bool = sqlx::query_scalar(
+        "select to_regclass('pgmq.q_' || $1) is not null and to_regclass('pgmq.a_' || $1) is not null",
+    )
+    .bind(name)
+    .fetch_one(&mut *conn)
+    .await?;
+    if !exists {
+        sqlx::query("select pgmq.create($1)").bind(name).execute(&mut *conn).await?;
+        let settings = format!(
+            "alter table pgmq.q_{name} set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
+                 autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1, fillfactor = 70);
+             grant select, insert, update, delete on pgmq.q_{name}, pgmq.a_{name} to service_role"
+        );
+        sqlx::raw_sql(AssertSqlSafe(settings)).execute(conn).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_become_part_of_a_statement() {
+        assert!(Queue::new("upkeep").is_ok());
+        for bad in ["", "Upkeep", "1st", "a-b", "a;drop table x", "a b", &"a".repeat(41), "é"] {
+            assert!(Queue::new(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Items that leave their queue to wait for longer than an hour, or for an event, and how they come back.
+
+use chrono::{DateTime, Utc};
+use domain::{Notice, Op, ParkedId, TenantId};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, PgConnection};
+use uuid::Uuid;
+
+use super::{Queue, Receipt, check_name};
+use crate::crash::{self, Point};
+use crate::{Result, Tx};
+
+impl Queue {
+    /// Leaves the queue until a time, or (`None`) until an event or a person sends it again.
+    pub(super) async fn park(
+        &self,
+        conn: &mut PgConnection,
+        at: Option<DateTime<Utc>>,
+        receipt: Receipt,
+        reason: &str,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<bool> {
+        let parked = sqlx::query(AssertSqlSafe(self.0.park.clone()))
+            .bind(at)
+            .bind(receipt.msg_id)
+            .bind(receipt.read_ct)
+            .bind(ParkedId::new().0)
+            .bind(reason)
+            .bind(until)
+            .bind(self.name())
+            .execute(conn)
+            .await?;
+        crash::at(Point::ParkAfter)?;
+        Ok(parked.rows_affected() == 1)
+    }
+}
+
+/// Sends parked items whose time has come back to their queues; returns how many. Their attempts go on counting.
+pub async fn unpark_due(tx: &mut Tx, at: Option<DateTime<Utc>>, limit: i64) -> Result<usize> {
+    let due: Vec<(Uuid, Uuid, String, Value, Value)> = sqlx::query_as(
+        "delete from tributary.parked where (tenant_id, id) in (
+             select tenant_id, id from tributary.parked where until <= coalesce($1, now()) order by until limit $2 for update skip locked)
+         returning tenant_id, id, queue, message, headers",
+    )
+    .bind(at)
+    .bind(limit)
+    .fetch_all(&mut **tx)
+    .await?;
+    for (tenant_id, id, queue, message, headers) in &due {
+        send_again(tx, at, TenantId(*tenant_id), ParkedId(*id), queue, message, headers).await?;
+    }
+    crash::at(Point::UnparkBeforeCommit)?;
+    Ok(due.len())
+}
+
+pub(super) async fn unpark_one(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: ParkedId,
+) -> Result<Option<i64>> {
+    let taken: Option<(String, Value, Value)> = sqlx::query_as(
+        "delete from tributary.parked where tenant_id = $1 and id = $2 returning queue, message, headers",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_optional(&mut **tx)
+    .await?;
+    let Some((queue, message, headers)) = taken else { return Ok(None) };
+    send_again(tx, at, tenant_id, id, &queue, &message, &headers).await.map(Some)
+}
+
+async fn send_again(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: ParkedId,
+    queue: &str,
+    message: &Value,
+    headers: &Value,
+) -> Result<i64> {
+    check_name(queue)?;
+    let sql = format!(
+        "insert into pgmq.q_{queue} (vt, read_ct, message, headers)
+         values (coalesce($1, now()), coalesce(($3 ->> 'read_ct')::int, 0), $2,
+             ($3 - array['read_ct', 'enqueued_at']) || jsonb_build_object('parked_as', $4::text))
+         returning msg_id"
+    );
+    let sent = sqlx::query_scalar(AssertSqlSafe(sql)).bind(at).bind(message).bind(headers).bind(id.to_string());
+    let msg_id = sent.fetch_one(&mut **tx).await?;
+    tx.notify(Notice::lane(Some(tenant_id), queue, Op::Insert));
+    Ok(msg_id)
+}
+
+/// How many items of a tenant are parked, per queue.
+pub async fn parked_counts(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<(String, i64)>> {
+    Ok(sqlx::query_as("select queue, count(*) from tributary.parked where tenant_id = $1 group by queue")
+        .bind(tenant_id.0)
+        .fetch_all(conn)
+        .await?)
+}

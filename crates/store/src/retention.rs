@@ -1,0 +1,67 @@
+//! What grows is cut here, in small steps. Each table names its retention in its migration; this is the one place that does it.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use crate::Result;
+use crate::queue::Queue;
+
+/// A table that grows, how long its rows stay, and why.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rule {
+    pub table: &'static str,
+    pub keep_days: i32,
+    pub what: &'static str,
+}
+
+pub const RULES: &[Rule] = &[
+    Rule { table: "ai.vectorizer_worker_process", keep_days: 7, what: "workers that went silent" },
+    Rule { table: "tributary.sessions", keep_days: 1, what: "sessions and sign-in links after they expired" },
+    Rule { table: "tributary.alerts", keep_days: 90, what: "alerts after they closed" },
+    Rule {
+        table: "pgmq.a_*",
+        keep_days: 30,
+        what: "skipped and cancelled items; dead ones stay until somebody decides",
+    },
+];
+
+const STEP: i64 = 5_000;
+
+/// Removes what has outlived its rule; returns how many rows went.
+pub async fn enforce(conn: &mut PgConnection, at: Option<DateTime<Utc>>, queues: &[Queue]) -> Result<u64> {
+    let mut gone = 0;
+    let made_by_pgai: bool =
+        sqlx::query_scalar("select to_regclass('ai.pgai_lib_version') is not null").fetch_one(&mut *conn).await?;
+    if !made_by_pgai {
+        gone += sqlx::query(
+            "delete from ai.vectorizer_worker_process where last_heartbeat < coalesce($1, now()) - interval '7 days'",
+        )
+        .bind(at)
+        .execute(&mut *conn)
+        .await?
+        .rows_affected();
+        gone += sqlx::query(
+            "delete from tributary.workers w where not exists (select from ai.vectorizer_worker_process p where p.id = w.process_id)",
+        )
+        .execute(&mut *conn)
+        .await?
+        .rows_affected();
+    }
+    for sql in [
+        "delete from tributary.sessions where expires_at < coalesce($1, now()) - interval '1 day'",
+        "delete from tributary.alerts where closed_at < coalesce($1, now()) - interval '90 days'",
+    ] {
+        gone += sqlx::query(sql).bind(at).execute(&mut *conn).await?.rows_affected();
+    }
+    for queue in queues {
+        let sql = format!(
+            "delete from pgmq.a_{0} where msg_id in (select msg_id from pgmq.a_{0}
+                 where archived_at < coalesce($1, now()) - interval '30 days' and headers ->> 'state' in ('skipped', 'cancelled')
+                 order by archived_at limit $2)",
+            queue.name()
+        );
+        gone += sqlx::query(AssertSqlSafe(sql)).bind(at).bind(STEP).execute(&mut *conn).await?.rows_affected();
+    }
+    Ok(gone)
+}

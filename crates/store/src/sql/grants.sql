@@ -1,0 +1,8 @@
+-- grants.sql: what the service may do with objects that are not ours: pgmq's and, where it made them, pgai's. Safe to repeat.
+grant usage on schema pgmq to service_role, tributary_owner;
+grant select on all tables in schema pgmq to service_role;
+grant execute on all functions in schema pgmq to service_role, tributary_owner;
+grant usage on schema ai to service_role;
+grant select, insert, update, delete on ai.vectorizer_worker_process, ai.vectorizer_worker_progress to service_role;
+grant execute on function ai._worker_start(text, interval), ai._worker_heartbeat(uuid, bigint, bigint, text),
+    ai._worker_progress(uuid, int4, bigint, text) to service_role;

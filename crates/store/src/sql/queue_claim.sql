@@ -1,0 +1,13 @@
+-- queue_claim.sql: claims up to $2 due messages for $3 seconds in the name of $4, the longest due first. $1: a fixed clock.
+with due as (
+    select msg_id from {q}
+    where vt <= coalesce($1, now())
+    order by vt limit $2
+    for update skip locked
+)
+update {q} q
+set read_ct = q.read_ct + 1,
+    vt = coalesce($1, now()) + make_interval(secs => $3),
+    headers = coalesce(q.headers, '{}') || jsonb_build_object('by', $4::text, 'since', coalesce($1, now()))
+from due where q.msg_id = due.msg_id
+returning q.msg_id, q.read_ct, q.enqueued_at, q.message, coalesce((q.headers ->> 'waits')::int, 0) as waits

@@ -1,0 +1,247 @@
+//! Worker tracking: pgai's tables and functions for the heartbeat, ours beside them for what is stuck.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use domain::WorkerId;
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// What a heartbeat carries: counted since the one before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beat {
+    pub successes: i64,
+    pub errors: i64,
+    pub last_error: Option<String>,
+}
+
+/// What a heartbeat says of one lane. Ages, not times: the database turns them into its own clock.
+#[derive(Clone, Debug)]
+pub struct LaneBeat {
+    pub lane: &'static str,
+    pub lease_secs: i32,
+    pub holding: i32,
+    pub progressed_secs_ago: f64,
+    pub claimed_secs_ago: f64,
+    pub done: i64,
+    pub failed: i64,
+    pub waited: i64,
+    pub stale: i64,
+}
+
+/// One lane in one worker, as of its last heartbeat.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct LaneState {
+    pub lane: String,
+    pub lease_secs: i32,
+    pub holding: i32,
+    pub progressed_at: DateTime<Utc>,
+    pub claimed_at: DateTime<Utc>,
+    pub done: i64,
+    pub failed: i64,
+    pub waited: i64,
+    pub stale: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    Alive,
+    Late,
+    Stalled,
+    Dead,
+    Stopped,
+}
+
+impl Health {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Late => "late",
+            Self::Stalled => "stalled",
+            Self::Dead => "dead",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Worker {
+    pub id: Uuid,
+    pub version: String,
+    pub host: Option<String>,
+    pub pid: Option<i32>,
+    pub role: Option<String>,
+    pub started: DateTime<Utc>,
+    pub interval_secs: f64,
+    pub last_heartbeat: DateTime<Utc>,
+    pub heartbeat_count: i64,
+    pub success_count: i64,
+    pub error_count: i64,
+    pub last_error_at: Option<DateTime<Utc>>,
+    pub last_error_message: Option<String>,
+    pub stopped_at: Option<DateTime<Utc>>,
+    /// Seconds since the last heartbeat, by the database's clock.
+    pub silent_secs: f64,
+    /// Why it counts as stalled, when it does.
+    pub stalled_because: Option<String>,
+}
+
+impl Worker {
+    pub fn health(&self) -> Health {
+        health(self.stopped_at.is_some(), self.silent_secs, self.interval_secs, self.stalled_because.is_some())
+    }
+
+    /// Items done a minute, over its whole life.
+    pub fn per_minute(&self) -> f64 {
+        let minutes = (self.last_heartbeat - self.started).num_milliseconds() as f64 / 60_000.0;
+        if minutes > 0.0 { self.success_count as f64 / minutes } else { 0.0 }
+    }
+}
+
+/// Late after twice its interval, dead after ten times. A stalled worker beats on time and gets nowhere.
+fn health(stopped: bool, silent_secs: f64, interval_secs: f64, stalled: bool) -> Health {
+    if stopped {
+        Health::Stopped
+    } else if silent_secs > 10.0 * interval_secs {
+        Health::Dead
+    } else if silent_secs > 2.0 * interval_secs {
+        Health::Late
+    } else if stalled {
+        Health::Stalled
+    } else {
+        Health::Alive
+    }
+}
+
+/// Whether this database tracks workers at all; without the table work goes on untracked.
+pub async fn is_tracked(conn: &mut PgConnection) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "select exists (select from information_schema.tables where table_schema = 'ai' and table_name = 'vectorizer_worker_process')",
+    )
+    .fetch_one(conn)
+    .await?)
+}
+
+pub async fn start(
+    conn: &mut PgConnection,
+    version: &str,
+    interval: Duration,
+    host: &str,
+    pid: i32,
+    role: &str,
+) -> Result<WorkerId> {
+    let id: Uuid = sqlx::query_scalar(
+        "with started as (select ai._worker_start($1, make_interval(secs => $2)) as id)
+         insert into tributary.workers (process_id, host, pid, role) select id, $3, $4, $5 from started returning process_id",
+    )
+    .bind(version)
+    .bind(interval.as_secs_f64())
+    .bind(host)
+    .bind(pid)
+    .bind(role)
+    .fetch_one(conn)
+    .await?;
+    Ok(WorkerId(id))
+}
+
+/// One heartbeat. The last one of a graceful stop also says that the worker meant to go.
+pub async fn heartbeat(
+    conn: &mut PgConnection,
+    id: WorkerId,
+    beat: &Beat,
+    lanes: &[LaneBeat],
+    is_last: bool,
+) -> Result<()> {
+    sqlx::query("select ai._worker_heartbeat($1, $2, $3, $4)")
+        .bind(id.0)
+        .bind(beat.successes)
+        .bind(beat.errors)
+        .bind(beat.last_error.as_deref())
+        .execute(&mut *conn)
+        .await?;
+    if !lanes.is_empty() {
+        sqlx::query(include_str!("sql/worker_lanes.sql"))
+            .bind(id.0)
+            .bind(lanes.iter().map(|lane| lane.lane).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.lease_secs).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.holding).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.progressed_secs_ago).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.claimed_secs_ago).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.done).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.failed).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.waited).collect::<Vec<_>>())
+            .bind(lanes.iter().map(|lane| lane.stale).collect::<Vec<_>>())
+            .execute(&mut *conn)
+            .await?;
+    }
+    if is_last {
+        sqlx::query("update tributary.workers set stopped_at = clock_timestamp() where process_id = $1")
+            .bind(id.0)
+            .execute(conn)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Every worker the database knows, the liveliest first. `due` names each lane's longest due time: a worker of that lane that
+/// claims nothing is stalled.
+pub async fn list(conn: &mut PgConnection, due: &[(String, DateTime<Utc>)]) -> Result<Vec<Worker>> {
+    Ok(sqlx::query_as(include_str!("sql/worker_list.sql"))
+        .bind(due.iter().map(|(lane, _)| lane.as_str()).collect::<Vec<_>>())
+        .bind(due.iter().map(|(_, at)| *at).collect::<Vec<_>>())
+        .fetch_all(conn)
+        .await?)
+}
+
+pub async fn lanes(conn: &mut PgConnection, id: Uuid) -> Result<Vec<LaneState>> {
+    Ok(sqlx::query_as(
+        "select lane, lease_secs, holding, progressed_at, claimed_at, done, failed, waited, stale
+         from tributary.worker_lanes where process_id = $1 order by lane",
+    )
+    .bind(id)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The lanes of several workers, each with its worker's id.
+pub async fn lanes_of(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(Uuid, LaneState)>> {
+    #[derive(sqlx::FromRow)]
+    struct Row {
+        process_id: Uuid,
+        #[sqlx(flatten)]
+        state: LaneState,
+    }
+    let rows: Vec<Row> = sqlx::query_as(
+        "select process_id, lane, lease_secs, holding, progressed_at, claimed_at, done, failed, waited, stale
+         from tributary.worker_lanes where process_id = any($1) order by lane",
+    )
+    .bind(ids)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.process_id, row.state)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alive_late_stalled_and_dead_are_told_apart() {
+        let cases = [
+            (false, 4.9, false, Health::Alive),
+            (false, 10.0, false, Health::Alive),
+            (false, 10.1, false, Health::Late),
+            (false, 10.1, true, Health::Late),
+            (false, 50.1, false, Health::Dead),
+            (false, 1.0, true, Health::Stalled),
+            (true, 9_999.0, true, Health::Stopped),
+        ];
+        for (stopped, silent, stalled, expected) in cases {
+            assert_eq!(health(stopped, silent, 5.0, stalled), expected, "silent for {silent} s");
+        }
+    }
+}
