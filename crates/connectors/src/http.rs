@@ -1,0 +1,32 @@
+//! The one HTTP client: pooled, with limits on every wait.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use domain::{Fault, Secret};
+use serde::Serialize;
+
+#[derive(Clone)]
+pub struct Http(reqwest::Client);
+
+impl Http {
+    pub fn new() -> anyhow::Result<Self> {
+        // Whoever installed a provider before us installed this one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("tributary/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_secs(10))
+            .timeout(Duration::from_secs(30))
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .context("the HTTP client could not be made")?;
+        Ok(Self(client))
+    }
+
+    /// Tells somebody something. The URL may carry a token, so it is in no error.
+    pub async fn post_json(&self, url: &Secret, body: &impl Serialize) -> Result<(), Fault> {
+        let sent = self.0.post(url.reveal()).json(body).send().await;
+        let answered = sent.and_then(reqwest::Response::error_for_status);
+        answered.map(|_| ()).map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))
+    }
+}

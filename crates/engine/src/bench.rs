@@ -1,0 +1,130 @@
+//! `tributary bench`: speed as a ratio to a limit measured in the same run. Three alternating rounds, medians.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use store::{Db, bench};
+
+use crate::database::Database;
+use crate::work::{Lane, LaneEntry, Lease, Outcome, Runtime};
+use crate::{Config, Env};
+
+/// One measured case, as `--json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Case {
+    pub case: String,
+    pub ours: f64,
+    pub limit: f64,
+    pub ratio: f64,
+    pub unit: &'static str,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+}
+
+const ROUNDS: usize = 3;
+const MESSAGES: i64 = 40_000;
+const BATCH: u32 = 50;
+const CONNECTIONS: usize = 4;
+const BYSTANDERS: i64 = 100_000;
+const QUEUE: &str = "bench_queue";
+
+/// Does nothing, so that what is measured is the runtime: claim, fence, outcome per item, acknowledgement.
+#[derive(Serialize, Deserialize)]
+struct Nothing {}
+
+impl Lane for Nothing {
+    const NAME: &'static str = QUEUE;
+    const BATCH: u32 = BATCH;
+
+    async fn run(self, _: &Env, _: &Lease) -> Result<Outcome, domain::Fault> {
+        Ok(Outcome::Done)
+    }
+}
+
+static LANES: [LaneEntry; 1] = [LaneEntry::of::<Nothing>()];
+
+/// The lane runtime beside pgmq's own read and delete at the same batch and connections; then the same runtime with a crowd of
+/// rows that are not due.
+pub async fn queue(database: &Database, config: &Config) -> anyhow::Result<Vec<Case>> {
+    let mut owner = bench::owner(&database.admin).await?;
+    let db = Db::lazy(&database.login, u32::try_from(CONNECTIONS)?, Duration::from_secs(10));
+    let env = Env { db, ..database.env(config)? };
+    let lane = &LANES[0];
+    let (mut ours, mut limit, mut crowded) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        for (rounds, is_ours, bystanders) in
+            [(&mut limit, false, 0), (&mut ours, true, 0), (&mut crowded, true, BYSTANDERS)]
+        {
+            bench::fresh_queue(&mut owner, QUEUE).await?;
+            if bystanders > 0 {
+                bench::fill(&mut owner, lane.queue(), bystanders, 86_400.0).await?;
+            }
+            bench::fill(&mut owner, lane.queue(), MESSAGES, -1.0).await?;
+            rounds.push(drain(&env, is_ours).await?);
+        }
+    }
+    bench::drop_queue(&mut owner, QUEUE).await?;
+    let at = format!("n={BATCH}, {CONNECTIONS} connections");
+    let (ours, limit, crowded) = (median(ours), median(limit), median(crowded));
+    Ok(vec![
+        case(format!("claim and finish, beside pgmq.read + pgmq.delete ({at})"), &ours, limit.rate),
+        case(format!("the same with {BYSTANDERS} delayed rows, beside without ({at})"), &crowded, ours.rate),
+    ])
+}
+
+/// One round: how fast a full queue was emptied, and how long each batch took.
+struct Round {
+    rate: f64,
+    batches_ms: Vec<f64>,
+}
+
+async fn drain(env: &Env, is_ours: bool) -> anyhow::Result<Round> {
+    let runtime = Arc::new(Runtime::new(env.clone(), &LANES));
+    let begun = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let (env, runtime) = (env.clone(), runtime.clone());
+        tasks.spawn(async move {
+            let (mut moved, mut batches_ms) = (0, Vec::new());
+            loop {
+                let begun = Instant::now();
+                let n = if is_ours {
+                    runtime.run_once().await?
+                } else {
+                    let mut conn = env.db.acquire().await?;
+                    bench::pgmq_round(&mut conn, LANES[0].queue(), i32::try_from(BATCH).unwrap_or(i32::MAX)).await?
+                };
+                if n == 0 {
+                    return Ok::<_, store::Error>((moved, batches_ms));
+                }
+                batches_ms.push(begun.elapsed().as_secs_f64() * 1_000.0);
+                moved += n;
+            }
+        });
+    }
+    let (mut moved, mut batches_ms) = (0, Vec::new());
+    while let Some(done) = tasks.join_next().await {
+        let (n, times) = done??;
+        moved += n;
+        batches_ms.extend(times);
+    }
+    let rate = moved as f64 / begun.elapsed().as_secs_f64();
+    anyhow::ensure!(i64::try_from(moved)? == MESSAGES, "the queue held {MESSAGES} messages and {moved} were moved");
+    Ok(Round { rate, batches_ms })
+}
+
+/// The round with the median rate.
+fn median(mut rounds: Vec<Round>) -> Round {
+    rounds.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    rounds.swap_remove(rounds.len() / 2)
+}
+
+fn case(case: String, ours: &Round, limit: f64) -> Case {
+    let mut times = ours.batches_ms.clone();
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied().unwrap_or(0.0)
+    };
+    Case { case, ours: ours.rate, limit, ratio: ours.rate / limit, unit: "items/s", p50_ms: at(0.50), p99_ms: at(0.99) }
+}

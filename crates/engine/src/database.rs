@@ -1,0 +1,100 @@
+//! Finding the database: the embedded one, or `DATABASE_URL`.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use domain::Clock;
+use store::embedded::{Embedded, Running};
+use store::vault::Vault;
+use store::{ConnectTo, Db, migrate};
+
+use crate::work::lanes;
+use crate::{Config, Env};
+
+/// How the database can be reached: with every right, for set-up, and as the pool does.
+#[derive(Clone, Debug)]
+pub struct Database {
+    pub admin: ConnectTo,
+    pub login: ConnectTo,
+    pub embedded: Option<Running>,
+}
+
+/// The embedded server of this data folder.
+pub fn embedded(config: &Config) -> anyhow::Result<Embedded> {
+    Ok(Embedded::new(&config.data_dir, &config.pg_bin_dir)?)
+}
+
+/// `DATABASE_URL`, else the embedded server: started or adopted.
+pub async fn start(config: &Config) -> anyhow::Result<Database> {
+    if let Some(external) = external(config)? {
+        return Ok(external);
+    }
+    let running = embedded(config)?.start().await?;
+    Ok(Database { admin: running.admin.clone(), login: running.login.clone(), embedded: Some(running) })
+}
+
+/// `DATABASE_URL`, else the embedded server if it runs: commands that only look do not start one.
+pub async fn find(config: &Config) -> anyhow::Result<Database> {
+    if let Some(external) = external(config)? {
+        return Ok(external);
+    }
+    match embedded(config)?.find().await? {
+        Some(running) => {
+            Ok(Database { admin: running.admin.clone(), login: running.login.clone(), embedded: Some(running) })
+        }
+        None => bail!(
+            "no server runs on {}\n\nhint: start it with `tributary up`, or set DATABASE_URL",
+            config.data_dir.display()
+        ),
+    }
+}
+
+fn external(config: &Config) -> anyhow::Result<Option<Database>> {
+    let Some(url) = &config.database_url else { return Ok(None) };
+    let to = ConnectTo::url(url.reveal())?;
+    Ok(Some(Database { admin: to.clone(), login: to, embedded: None }))
+}
+
+impl Database {
+    pub async fn migrate(&self) -> anyhow::Result<Vec<&'static str>> {
+        let lanes: Vec<&str> = lanes::ALL.iter().map(|lane| lane.name).collect();
+        migrate::run(&self.admin, self.login.login(), &lanes).await.context("the database could not be migrated")
+    }
+
+    /// The environment of everything that runs against this database.
+    pub fn env(&self, config: &Config) -> anyhow::Result<Env> {
+        let vault = match &config.master_key {
+            Some(lines) => Vault::new(lines)?,
+            None => {
+                std::fs::create_dir_all(&config.data_dir)
+                    .with_context(|| format!("the data folder {} cannot be made", config.data_dir.display()))?;
+                Vault::open_file(&config.data_dir.join("master.key"))?
+            }
+        };
+        let db = Db::lazy(&self.login, config.db_connections, Duration::from_secs(10));
+        Env::new(db, config.clone(), Clock::System, vault)
+    }
+}
+
+/// `serve` and `worker` may start before the migration: they wait a minute for their schema, then say what to run.
+pub async fn wait_for_schema(env: &Env) -> anyhow::Result<()> {
+    let wanted = migrate::wanted_version();
+    let mut last = String::from("it does not answer");
+    for _ in 0..60 {
+        match schema_version(env).await {
+            Ok(Some(version)) if version >= wanted => return Ok(()),
+            Ok(Some(version)) => last = format!("it has schema {version}, and this binary wants {wanted}"),
+            Ok(None) => last = "it has not been set up".into(),
+            Err(error) => last = format!("{:#}", anyhow::Error::from(error)),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    bail!(
+        "the database is not ready: {last}\n\nhint: run `tributary migrate`, then start this again; `tributary doctor` says more"
+    )
+}
+
+async fn schema_version(env: &Env) -> store::Result<Option<i32>> {
+    let mut conn = env.db.acquire().await?;
+    migrate::version(&mut conn).await
+}

@@ -1,0 +1,134 @@
+//! What is wrong now, and what to do about it: one list for Home, alerts and `doctor`.
+
+use std::time::Duration;
+
+use domain::Caller;
+use store::alerts::Finding;
+use store::queue::Counts;
+use store::workers::{Health, Worker};
+
+use crate::Env;
+use crate::work::lanes;
+
+/// What runs, as of now.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    pub queues: Vec<Counts>,
+    pub workers: Vec<Worker>,
+    pub findings: Vec<Finding>,
+}
+
+/// One look at everything, for one caller. What belongs to the installation is only in an operator's.
+pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
+    let mut conn = env.db.acquire().await?;
+    let mut queues = Vec::new();
+    for lane in &lanes::ALL {
+        queues.push(lane.queue().counts(&mut conn, env.clock.sql(), caller).await?);
+    }
+    let mut findings = Vec::new();
+    for counts in queues.iter().filter(|counts| counts.dead > 0) {
+        findings.push(Finding {
+            kind: "dead_items",
+            subject: counts.lane.clone(),
+            what: format!("{} given up in lane {}", plural(counts.dead, "item was", "items were"), counts.lane),
+            todo: "open Queues, read why, then retry or skip each".into(),
+        });
+    }
+    let mut workers = Vec::new();
+    if caller.operates() {
+        workers = list_workers(env, &mut conn).await?;
+        findings.extend(worker_findings(&workers));
+        findings.extend(schedule_findings(env, &mut conn).await?);
+        findings.extend(store::doctor::long_transactions(&mut conn, LONG_TRANSACTION).await?.into_iter().map(|t| {
+            Finding {
+                kind: "long_transaction",
+                subject: format!("pid {}", t.pid),
+                what: format!(
+                    "a transaction of {} ({}) has been open for {} s and slows every queue down",
+                    t.login, t.program, t.secs
+                ),
+                todo: format!("find out what it does; `select pg_terminate_backend({})` ends it", t.pid),
+            }
+        }));
+    }
+    Ok(Overview { queues, workers, findings })
+}
+
+/// Every worker with its health; lanes with due work are looked at, because a worker that ignores it is stalled.
+pub async fn list_workers(env: &Env, conn: &mut store::Connection) -> store::Result<Vec<Worker>> {
+    let mut due = Vec::new();
+    for lane in &lanes::ALL {
+        if let Some(since) = lane.queue().oldest_due(conn).await?.filter(|since| *since <= env.clock.now()) {
+            due.push((lane.name.to_owned(), since));
+        }
+    }
+    store::workers::list(conn, &due).await
+}
+
+const LONG_TRANSACTION: Duration = Duration::from_secs(300);
+
+fn worker_findings(workers: &[Worker]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let named = |worker: &Worker| match (&worker.host, worker.pid) {
+        (Some(host), Some(pid)) => format!("{host}:{pid}"),
+        _ => worker.id.to_string(),
+    };
+    // A worker that died an hour ago is history, not something to do; its row stays on the Workers page.
+    for worker in workers.iter().filter(|worker| worker.silent_secs < 3_600.0) {
+        let (kind, what, todo) = match worker.health() {
+            Health::Dead => (
+                "worker_dead",
+                format!("worker {} has been silent for {:.0} s", named(worker), worker.silent_secs),
+                "what it held is taken over by itself; see its log for why it died, and start it again",
+            ),
+            Health::Stalled => (
+                "worker_stalled",
+                format!(
+                    "worker {} gets nowhere: {}",
+                    named(worker),
+                    worker.stalled_because.clone().unwrap_or_default()
+                ),
+                "look at the item it holds on Queues; restart the worker if it does not move",
+            ),
+            _ => continue,
+        };
+        findings.push(Finding { kind, subject: worker.id.to_string(), what, todo: todo.into() });
+    }
+    if !workers.iter().any(|worker| matches!(worker.health(), Health::Alive | Health::Stalled | Health::Late)) {
+        findings.push(Finding {
+            kind: "no_worker",
+            subject: "all".into(),
+            what: "no worker is running, so nothing is processed".into(),
+            todo: "start one with `tributary worker`, or run `tributary up`".into(),
+        });
+    }
+    findings
+}
+
+async fn schedule_findings(env: &Env, conn: &mut store::Connection) -> store::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for schedule in store::schedules::list(conn).await? {
+        if let Some(error) = &schedule.last_error {
+            findings.push(Finding {
+                kind: "schedule_failing",
+                subject: schedule.name.clone(),
+                what: format!("schedule {} failed: {error}", schedule.name),
+                todo: "it is tried again at its next tick; see the log of the worker that ran it".into(),
+            });
+        }
+        let overdue = (env.clock.now() - schedule.next_run_at).num_seconds() as f64;
+        if overdue > (2.0 * schedule.every_secs).max(120.0) {
+            findings.push(Finding {
+                kind: "schedule_late",
+                subject: schedule.name.clone(),
+                what: format!("schedule {} should have run {overdue:.0} s ago", schedule.name),
+                todo: "no worker takes schedules: check that one is alive on Workers".into(),
+            });
+        }
+    }
+    Ok(findings)
+}
+
+fn plural(n: i64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}

@@ -1,0 +1,12 @@
+//! What the product does: settings, the environment of everything that runs, and the one way to do background work.
+//! No SQL text, no HTTP server, no HTTP client.
+
+pub mod bench;
+pub mod config;
+pub mod database;
+pub mod env;
+pub mod health;
+pub mod work;
+
+pub use config::Config;
+pub use env::Env;

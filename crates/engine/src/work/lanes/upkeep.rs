@@ -1,0 +1,105 @@
+//! Upkeep: what the installation does for itself on a timer. Each task is a function without input that may run at any time, twice
+//! or at once on two workers.
+
+use std::time::Duration;
+
+use domain::{Caller, Fault, Notice, Op, TenantId};
+use serde::{Deserialize, Serialize};
+use store::{alerts, queue, retention, schedules, tenants};
+
+use crate::work::{Lane, Lease, Outcome, lanes};
+use crate::{Env, health};
+
+#[derive(Serialize, Deserialize)]
+pub struct Upkeep {
+    task: String,
+}
+
+impl Lane for Upkeep {
+    const NAME: &'static str = "upkeep";
+    const BATCH: u32 = 4;
+
+    /// Safe to repeat: every task brings the database to a state and stops there.
+    async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
+        let done = match self.task.as_str() {
+            "retention" => remove_outlived(env).await,
+            "unpark" => unpark(env).await,
+            "watch" => watch(env).await,
+            // A newer binary's task: it will come by.
+            _ => {
+                return Ok(Outcome::Snooze(
+                    Duration::from_secs(60),
+                    "this worker does not know the task; a newer one will",
+                ));
+            }
+        };
+        let mut effect = lease.begin(env).await?;
+        let error = done.as_ref().err().map(Fault::in_words);
+        schedules::record(&mut effect, env.clock.sql(), &self.task, error.as_deref()).await?;
+        if error.is_some() {
+            // The tick is over, its error is on the schedule's row and on Home; the next tick tries again.
+            tracing::error!(task = self.task, "upkeep task {} failed: {}", self.task, error.unwrap_or_default());
+        }
+        effect.commit().await
+    }
+}
+
+async fn remove_outlived(env: &Env) -> Result<(), Fault> {
+    let queues: Vec<_> = lanes::ALL.iter().map(|lane| lane.queue().clone()).collect();
+    let mut conn = env.db.acquire().await?;
+    let gone = retention::enforce(&mut conn, env.clock.sql(), &queues).await?;
+    if gone > 0 {
+        tracing::info!(rows = gone, "retention removed {gone} rows");
+    }
+    Ok(())
+}
+
+async fn unpark(env: &Env) -> Result<(), Fault> {
+    loop {
+        let mut tx = env.db.begin().await?;
+        let sent = queue::unpark_due(&mut tx, env.clock.sql(), 500).await?;
+        tx.commit().await?;
+        if sent < 500 {
+            return Ok(());
+        }
+    }
+}
+
+/// Brings each tenant's alerts to what is wrong now, and tells about the new ones.
+async fn watch(env: &Env) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let tenants = tenants::list(&mut conn).await?;
+    drop(conn);
+    let mut n_open = 0;
+    for tenant in tenants {
+        let caller = Caller::local("watch", TenantId(tenant.id), tenant.is_operator);
+        let findings = health::overview(env, &caller).await?.findings;
+        n_open += findings.len();
+        let mut tx = env.db.begin().await?;
+        let opened = alerts::reconcile(&mut tx, env.clock.sql(), caller.tenant_id, &findings).await?;
+        tx.notify(Notice {
+            tenant_id: Some(caller.tenant_id),
+            kind: "alerts".into(),
+            id: String::new(),
+            op: Op::Update,
+        });
+        tx.commit().await?;
+        for alert in &opened {
+            tracing::error!(
+                alert.kind = alert.kind,
+                alert.subject = alert.subject,
+                "alert: {}; {}",
+                alert.what,
+                alert.todo
+            );
+            if let Some(url) = &env.config.alert_webhook_url {
+                // Told at most once: a receiver that is away must not keep alerts from opening.
+                if let Err(fault) = env.http.post_json(url, alert).await {
+                    tracing::warn!("the alert webhook could not be told: {}", fault.in_words());
+                }
+            }
+        }
+    }
+    metrics::gauge!("tributary_alerts_open").set(n_open as f64);
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The right to do one item, and the transaction its effect happens in.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::{Fault, TenantId};
+use store::Tx;
+use store::crash::{self, Point};
+use store::queue::{Claimed, Queue, Receipt};
+
+use super::Outcome;
+use crate::Env;
+
+#[derive(Clone)]
+pub struct Lease {
+    queue: Queue,
+    receipt: Receipt,
+    tenant_id: Option<TenantId>,
+    attempt: i32,
+    is_finished: Arc<AtomicBool>,
+}
+
+impl Lease {
+    pub(super) fn new(queue: &Queue, claimed: &Claimed) -> Self {
+        let tenant = claimed.message.get("tenant_id").and_then(|id| id.as_str()).and_then(|id| id.parse().ok());
+        Self {
+            queue: queue.clone(),
+            receipt: claimed.receipt(),
+            tenant_id: tenant,
+            attempt: claimed.attempt(),
+            is_finished: Arc::default(),
+        }
+    }
+
+    pub fn receipt(&self) -> Receipt {
+        self.receipt
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> i32 {
+        self.attempt
+    }
+
+    /// Whose item this is; an item that names no tenant is malformed for a lane that needs one.
+    pub fn tenant_id(&self) -> Result<TenantId, Fault> {
+        self.tenant_id.ok_or_else(|| Fault::Malformed { what: "the message names no tenant".into() })
+    }
+
+    /// Opens the effect's transaction: its first statement deletes the message, if it is still ours. The row's lock keeps
+    /// everyone else away until the commit.
+    pub async fn begin(&self, env: &Env) -> Result<Effect<'_>, Fault> {
+        let mut tx = env.db.begin().await?;
+        crash::at(Point::EffectBegun)?;
+        if !self.queue.finish(&mut tx, self.receipt).await? {
+            return Err(Fault::Stale);
+        }
+        crash::at(Point::EffectFenced)?;
+        Ok(Effect { tx, lease: self })
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.is_finished.load(Ordering::Acquire)
+    }
+}
+
+/// An open effect. Dropped, it never happened and the item is still waiting.
+pub struct Effect<'a> {
+    tx: Tx,
+    lease: &'a Lease,
+}
+
+impl Effect<'_> {
+    /// Effect and acknowledgement, one commit. An error here may mean that only the answer was lost: whoever looks next finds
+    /// the message gone or there, and either is right.
+    pub async fn commit(self) -> Result<Outcome, Fault> {
+        crash::at(Point::EffectBeforeCommit)?;
+        self.tx.commit().await?;
+        crash::at(Point::EffectAfterCommit)?;
+        self.lease.is_finished.store(true, Ordering::Release);
+        Ok(Outcome::Done)
+    }
+}
+
+impl Deref for Effect<'_> {
+    type Target = Tx;
+    fn deref(&self) -> &Tx {
+        &self.tx
+    }
+}
+
+impl DerefMut for Effect<'_> {
+    fn deref_mut(&mut self) -> &mut Tx {
+        &mut self.tx
+    }
+}

@@ -1,0 +1,13 @@
+//! The one way to do background work: a lane is a queue plus the code that handles its items; one runtime drives them all.
+
+mod counters;
+pub mod lane;
+pub mod lanes;
+mod lease;
+pub mod runtime;
+mod scheduler;
+mod tracking;
+
+pub use lane::{Lane, LaneEntry, Outcome};
+pub use lease::{Effect, Lease};
+pub use runtime::{Runtime, Stop};
