@@ -1,0 +1,43 @@
+//! A ledger outside the engine: what the world was promised, on disk before anybody relies on it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use uuid::Uuid;
+
+/// Append-only and synced: an entry that was written is there after any crash of the test itself.
+pub struct Ledger {
+    file: Mutex<File>,
+    path: PathBuf,
+}
+
+impl Ledger {
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tributary-ledger-{name}-{}", Uuid::now_v7().simple()));
+        let file = File::options().create_new(true).append(true).open(&path).expect("a ledger file");
+        Self { file: Mutex::new(file), path }
+    }
+
+    pub fn write(&self, item: Uuid, kind: &str) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(file, "{item} {kind}").and_then(|()| file.sync_data()).expect("a ledger that can be written");
+    }
+
+    /// Every item that was acknowledged, and its kind.
+    pub fn read(&self) -> HashMap<Uuid, String> {
+        let text = std::fs::read_to_string(&self.path).expect("a ledger that can be read");
+        text.lines()
+            .map(|line| line.split_once(' ').expect("item and kind"))
+            .map(|(item, kind)| (item.parse().expect("an item"), kind.to_owned()))
+            .collect()
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,102 @@
+//! A test's world: its own database, its clock, an environment to run things in.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use clap::Parser;
+use domain::{Caller, Clock, Scope, Secret, TenantId};
+use engine::work::{LaneEntry, Runtime, lanes};
+use engine::{Config, Env};
+use store::vault::Vault;
+use store::{Db, keys, tenants};
+
+use crate::cluster::{self, Database};
+
+#[derive(Parser)]
+struct Settings {
+    #[command(flatten)]
+    config: Config,
+}
+
+/// Settings as flags would set them: `config(&["--lane-slots", "1"])`.
+pub fn config(flags: &[&str]) -> Config {
+    Settings::parse_from([&["test"], flags].concat()).config
+}
+
+pub struct World {
+    pub database: Database,
+    pub env: Env,
+    pub tenant_id: TenantId,
+}
+
+impl World {
+    /// A cloned database and a clock that stands at noon until the test moves it.
+    pub async fn new() -> Self {
+        let noon = DateTime::parse_from_rfc3339("2026-11-15T12:00:00Z").expect("a time").with_timezone(&Utc);
+        Self::with(cluster::cloned(), Clock::fixed(noon)).await
+    }
+
+    /// A cloned database and the time of day, for tests with real processes.
+    pub async fn now() -> Self {
+        Self::with(cluster::cloned(), Clock::System).await
+    }
+
+    pub async fn with(database: Database, clock: Clock) -> Self {
+        let vault = Vault::new(&Secret::new("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")).expect("a key");
+        let db = Db::lazy(&database.login, 8, Duration::from_secs(10));
+        let env = Env::new(db, config(&["--worker-heartbeat-secs", "1"]), clock, vault).expect("an environment");
+        let mut conn = env.db.acquire().await.expect("a connection");
+        let tenant_id = tenants::ensure_operator(&mut conn).await.expect("a tenant");
+        Self { database, env, tenant_id }
+    }
+
+    pub async fn conn(&self) -> store::Connection {
+        self.env.db.acquire().await.expect("a connection")
+    }
+
+    /// A session of the login role itself, which may end the sessions of other processes.
+    pub async fn login_conn(&self) -> sqlx::PgConnection {
+        <sqlx::PgConnection as sqlx::Connection>::connect(&self.database.url).await.expect("a connection")
+    }
+
+    /// Whoever operates this installation.
+    pub async fn operator(&self) -> Caller {
+        self.caller(self.tenant_id, &[Scope::Service]).await.0
+    }
+
+    /// A new key of a tenant's, and the caller it stands for.
+    pub async fn caller(&self, tenant_id: TenantId, scopes: &[Scope]) -> (Caller, Secret) {
+        let mut conn = self.conn().await;
+        let (_, secret) = keys::create(&mut conn, tenant_id, None, "test", scopes).await.expect("a key");
+        let caller = keys::authenticate(&mut conn, &secret).await.expect("an answer").expect("a caller");
+        (caller, secret)
+    }
+
+    pub async fn other_tenant(&self, name: &str) -> TenantId {
+        let mut conn = self.conn().await;
+        tenants::create(&mut conn, name).await.expect("a tenant")
+    }
+
+    /// Works off everything due by the test's clock.
+    pub async fn run_lanes(&self, list: &'static [LaneEntry]) -> usize {
+        Runtime::new(self.env.clone(), list).run_due().await.expect("lanes that run")
+    }
+
+    pub async fn run_upkeep(&self) -> usize {
+        self.run_lanes(&lanes::ALL).await
+    }
+}
+
+/// Looks every 20 ms until it is true; false when `limit` has passed. For what other processes do.
+pub async fn wait_until(limit: Duration, mut is_true: impl AsyncFnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        if is_true().await {
+            return true;
+        }
+        if Instant::now() > deadline {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,131 @@
+//! F1, F31, F15: kill -9 at every crash point, SIGTERM in the middle of a batch, and items that kill their worker.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use store::crash::Point;
+use testkit::{Cluster, wait_until};
+use uuid::Uuid;
+
+use crate::suite::{Suite, worker};
+
+/// What has to happen for a point to be reached, beside items of every kind. The migration's own is in `schema`.
+fn provoke(point: Point, worker: &testkit::process::Worker) {
+    if point == Point::DrainBegun {
+        worker.signal(Signal::TERM);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_every_crash_point_every_item_has_exactly_one_effect() {
+    let cluster = Cluster::private().await;
+    let rounds = if testkit::is_slow() { 5 } else { 1 };
+    let mut kills = 0;
+    for point in Point::ALL.iter().copied().filter(|point| *point != Point::MigrateBeforeCommit) {
+        let name = format!("crash_{}", point.name().replace('.', "_"));
+        let suite = Suite::new(cluster.database(&name).await, &name).await;
+        for round in 1..=rounds {
+            suite.send(&suite.world.env.db, 24).await;
+            let crash = format!("{}:abort:{round}", point.name());
+            let mut hurt = worker(&suite.world.database.url, Some(&crash), None);
+            let begun = Instant::now();
+            let mut is_provoked = false;
+            let died = wait_until(Duration::from_secs(20), async || {
+                if !is_provoked && begun.elapsed() > Duration::from_millis(400) {
+                    provoke(point, &hurt);
+                    is_provoked = true;
+                }
+                if point == Point::UnparkBeforeCommit {
+                    suite.drain(Duration::ZERO).await; // asks for the parked items
+                }
+                hurt.has_ended().is_some()
+            })
+            .await;
+            assert!(died, "crash point {} was never reached: remove it, or reach it", point.name());
+            assert_eq!(hurt.has_ended().and_then(|status| status.signal()), Some(9), "{} did not kill", point.name());
+            kills += 1;
+            let clean = worker(&suite.world.database.url, None, None);
+            assert!(suite.drain(Duration::from_secs(30)).await, "I5: stuck after a kill at {}", point.name());
+            drop(clean);
+        }
+        let verdict = suite.verdict().await;
+        assert!(verdict.is_clean(), "I1 I2 after kill -9 at {}: {verdict}", point.name());
+        println!("{}: {verdict}", point.name());
+    }
+    println!("{kills} kills");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_told_to_stop_finishes_or_hands_back_without_costing_an_attempt() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("drain").await, "drain").await;
+    suite.send_kinds(&suite.world.env.db, 12, &["slow", "ok"]).await;
+    let mut stopping = worker(&suite.world.database.url, None, None);
+    let held = "select count(*) from pgmq.q_effects where headers ? 'by' and vt > now()";
+    let mut conn = suite.world.conn().await;
+    let is_held = wait_until(Duration::from_secs(10), async || {
+        sqlx::query_scalar::<_, i64>(held).fetch_one(&mut *conn).await.is_ok_and(|n| n > 0)
+    });
+    assert!(is_held.await, "the worker took nothing");
+
+    stopping.signal(Signal::TERM);
+    let status = stopping.ended_within(Duration::from_secs(8)).await.expect("the worker did not stop");
+    assert!(status.success(), "it ended with {status}");
+    let still: i64 = sqlx::query_scalar(held).fetch_one(&mut *conn).await.expect("a count");
+    assert_eq!(still, 0, "a stopped worker still holds items");
+    let stopped: i64 = sqlx::query_scalar("select count(*) from tributary.workers where stopped_at is not null")
+        .fetch_one(&mut *conn)
+        .await
+        .expect("a count");
+    assert_eq!(stopped, 1, "it did not say goodbye");
+
+    let clean = worker(&suite.world.database.url, None, None);
+    assert!(suite.drain(Duration::from_secs(30)).await, "I5: stuck after SIGTERM");
+    drop(clean);
+    let verdict = suite.verdict().await;
+    assert!(verdict.is_clean(), "{verdict}");
+    let dearest: i32 =
+        sqlx::query_scalar("select max(read_ct) from effects").fetch_one(&mut *conn).await.expect("a count");
+    assert!(dearest <= 2, "handing back cost more than one claim: {dearest}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn poison_buries_only_itself() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("poison").await, "poison").await;
+    let poison = Uuid::now_v7();
+    suite.send_kinds(&suite.world.env.db, 10, &["ok"]).await;
+    testkit::effects::send(&suite.world.env.db, suite.world.tenant_id, poison, "poison").await.expect("sent");
+    suite.send_kinds(&suite.world.env.db, 10, &["ok", "panic"]).await;
+
+    let mut deaths = 0;
+    let mut running = worker(&suite.world.database.url, None, None);
+    let ended = wait_until(Duration::from_secs(150), async || {
+        if running.has_ended().is_some() {
+            deaths += 1;
+            running = worker(&suite.world.database.url, None, None);
+        }
+        let mut conn = suite.world.conn().await;
+        sqlx::query_scalar::<_, i64>("select count(*) from pgmq.q_effects")
+            .fetch_one(&mut *conn)
+            .await
+            .is_ok_and(|n| n == 0)
+    });
+    assert!(ended.await, "I5: the queue was never worked off; {deaths} deaths");
+    drop(running);
+    let mut conn = suite.world.conn().await;
+    let buried: Vec<(String, String)> =
+        sqlx::query_as("select message ->> 'kind', headers ->> 'reason' from pgmq.a_effects order by 1")
+            .fetch_all(&mut *conn)
+            .await
+            .expect("the archive");
+    assert_eq!(buried.iter().filter(|(kind, _)| kind == "poison").count(), 1, "{buried:?}");
+    assert_eq!(buried.iter().filter(|(kind, _)| kind == "panic").count(), 5, "{buried:?}");
+    assert!(buried.iter().all(|(kind, reason)| kind != "poison" || reason.contains("died")), "{buried:?}");
+    assert!(buried.iter().all(|(kind, reason)| kind != "panic" || reason.contains("told to panic")), "{buried:?}");
+    let done: i64 =
+        sqlx::query_scalar("select count(distinct item) from effects").fetch_one(&mut *conn).await.expect("a count");
+    assert_eq!(done, 15, "everything but the poison is done, once");
+    println!("poison: {deaths} workers died of it, then it was given up");
+}

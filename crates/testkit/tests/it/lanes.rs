@@ -1,0 +1,199 @@
+//! How items move between states, by a fixed clock and in this process.
+
+use chrono::TimeDelta;
+use domain::item::Action;
+use domain::{ItemId, ItemState, Scope};
+use store::queue::{Page, Queue};
+use testkit::{World, effects};
+use uuid::Uuid;
+
+async fn send(world: &World, kind: &str) -> Uuid {
+    let item = Uuid::now_v7();
+    effects::send(&world.env.db, world.tenant_id, item, kind).await.expect("sent");
+    // Sent by the database's clock; due by the test's.
+    let mut conn = world.conn().await;
+    sqlx::query("update pgmq.q_effects set vt = $1 where message ->> 'item' = $2")
+        .bind(world.env.clock.now())
+        .bind(item.to_string())
+        .execute(&mut *conn)
+        .await
+        .expect("due");
+    item
+}
+
+/// One line about every item: what a person would see.
+async fn lines(world: &World) -> Vec<String> {
+    let (queue, caller) = (Queue::new(effects::NAME).expect("a queue"), world.operator().await);
+    let mut conn = world.conn().await;
+    let items = queue
+        .list(&mut conn, world.env.clock.sql(), &caller, Page { limit: 50, ..Page::default() })
+        .await
+        .expect("items");
+    let line = |item: &store::queue::Item| {
+        let kind = item.message["kind"].as_str().unwrap_or_default();
+        let why = item.error.as_deref().or(item.reason.as_deref()).unwrap_or("-");
+        format!("{kind}: {} after {} attempts and {} waits: {why}", item.state, item.attempts, item.waits)
+    };
+    items.iter().map(line).collect()
+}
+
+async fn only_item(world: &World) -> store::queue::Item {
+    let (queue, caller) = (Queue::new(effects::NAME).expect("a queue"), world.operator().await);
+    let mut conn = world.conn().await;
+    let items = queue
+        .list(&mut conn, world.env.clock.sql(), &caller, Page { limit: 50, ..Page::default() })
+        .await
+        .expect("items");
+    assert_eq!(items.len(), 1, "{items:?}");
+    items.into_iter().next().expect("one")
+}
+
+async fn act(world: &World, action: Action) -> store::Result<bool> {
+    let (queue, caller) = (Queue::new(effects::NAME).expect("a queue"), world.operator().await);
+    let id: ItemId = only_item(world).await.id.parse().expect("an id");
+    let mut tx = world.env.db.begin().await.expect("a transaction");
+    let acted = queue.act(&mut tx, world.env.clock.sql(), &caller, id, action).await?;
+    tx.commit().await?;
+    Ok(acted)
+}
+
+#[tokio::test]
+async fn a_broken_item_is_tried_with_growing_pauses_and_then_given_up() {
+    let world = World::new().await;
+    send(&world, "broken").await;
+    for attempt in 1..6 {
+        world.run_lanes(effects::lanes(None)).await;
+        assert_eq!(
+            lines(&world).await,
+            [format!(
+                "broken: failed after {attempt} attempts and 0 waits: could not be done now: told to fail for ever"
+            )]
+        );
+        assert_eq!(world.run_lanes(effects::lanes(None)).await, 0, "it was tried again before its pause was over");
+        world.env.clock.advance(TimeDelta::minutes(11));
+    }
+    world.run_lanes(effects::lanes(None)).await;
+    assert_eq!(
+        lines(&world).await,
+        ["broken: dead after 6 attempts and 0 waits: could not be done now: told to fail for ever"]
+    );
+
+    assert!(act(&world, Action::Retry).await.expect("a retry"));
+    assert_eq!(lines(&world).await, ["broken: waiting after 0 attempts and 0 waits: -"]);
+}
+
+#[tokio::test]
+async fn a_wait_costs_no_attempt_and_a_long_one_leaves_the_queue() {
+    let world = World::new().await;
+    send(&world, "wait").await;
+    world.run_lanes(effects::lanes(None)).await;
+    assert_eq!(lines(&world).await, ["wait: waiting after 0 attempts and 1 waits: told to wait once"]);
+    world.env.clock.advance(TimeDelta::seconds(1));
+    world.run_lanes(effects::lanes(None)).await;
+    assert_eq!(lines(&world).await, [] as [&str; 0]);
+
+    send(&world, "park").await;
+    world.run_lanes(effects::lanes(None)).await;
+    assert_eq!(lines(&world).await, ["park: parked after 1 attempts and 0 waits: told to wait for two hours"]);
+    world.env.clock.advance(TimeDelta::minutes(119));
+    assert_eq!(unpark(&world).await, 0);
+    world.env.clock.advance(TimeDelta::minutes(1));
+    assert_eq!(unpark(&world).await, 1);
+    world.run_lanes(effects::lanes(None)).await;
+    assert_eq!(lines(&world).await, [] as [&str; 0]);
+}
+
+async fn unpark(world: &World) -> usize {
+    let mut tx = world.env.db.begin().await.expect("a transaction");
+    let n = store::queue::unpark_due(&mut tx, world.env.clock.sql(), 10).await.expect("unparked");
+    tx.commit().await.expect("committed");
+    n
+}
+
+#[tokio::test]
+async fn people_retry_skip_and_cancel_what_the_state_allows() {
+    let world = World::new().await;
+    send(&world, "cancel").await;
+    assert!(act(&world, Action::Retry).await.is_err(), "a waiting item is due anyway");
+    assert!(act(&world, Action::Skip).await.expect("a skip"));
+    assert_eq!(lines(&world).await, ["cancel: skipped after 0 attempts and 0 waits: skipped by test"]);
+    assert!(act(&world, Action::Cancel).await.is_err(), "it has ended");
+    assert!(act(&world, Action::Retry).await.expect("a retry"));
+    world.run_lanes(effects::lanes(None)).await;
+    assert_eq!(lines(&world).await, ["cancel: skipped after 1 attempts and 0 waits: told to cancel"]);
+}
+
+#[tokio::test]
+async fn a_parked_item_can_be_skipped_and_brought_back() {
+    let world = World::new().await;
+    send(&world, "park").await;
+    world.run_lanes(effects::lanes(None)).await;
+    assert!(act(&world, Action::Skip).await.expect("a skip"));
+    assert_eq!(only_item(&world).await.state, ItemState::Skipped);
+    assert!(act(&world, Action::Retry).await.expect("a retry"));
+    assert_eq!(only_item(&world).await.state, ItemState::Waiting);
+}
+
+#[tokio::test]
+async fn another_tenants_items_are_not_there() {
+    let world = World::new().await;
+    send(&world, "ok").await;
+    let other = world.other_tenant("somebody else").await;
+    let (stranger, _) = world.caller(other, &[Scope::Service]).await;
+    let id: ItemId = only_item(&world).await.id.parse().expect("an id");
+    let queue = Queue::new(effects::NAME).expect("a queue");
+    let mut tx = world.env.db.begin().await.expect("a transaction");
+    let page = Page { limit: 50, ..Page::default() };
+    assert!(queue.list(&mut tx, world.env.clock.sql(), &stranger, page).await.expect("a list").is_empty());
+    assert!(queue.get(&mut tx, world.env.clock.sql(), &stranger, id).await.expect("an answer").is_none());
+    assert_eq!(queue.counts(&mut tx, world.env.clock.sql(), &stranger).await.expect("counts").waiting, 0);
+    for action in Action::ALL {
+        assert!(
+            !queue.act(&mut tx, world.env.clock.sql(), &stranger, id, action).await.expect("an answer"),
+            "{action:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_message_is_a_dead_letter_with_its_reason() {
+    let world = World::new().await;
+    let mut tx = world.env.db.begin().await.expect("a transaction");
+    let nonsense = serde_json::json!({ "kind": 7 });
+    Queue::new(effects::NAME).expect("a queue").send(&mut tx, world.tenant_id, &[nonsense]).await.expect("sent");
+    tx.commit().await.expect("committed");
+    world.env.clock.advance(TimeDelta::days(3_650)); // past the database's own now
+    world.run_lanes(effects::lanes(None)).await;
+    let item = only_item(&world).await;
+    assert_eq!(item.state, ItemState::Dead);
+    assert!(item.reason.as_deref().is_some_and(|why| why.contains("does not parse")), "{item:?}");
+}
+
+#[tokio::test]
+async fn a_schedule_fires_once_a_tick_and_missed_ticks_collapse() {
+    let world = World::new().await;
+    let every = std::time::Duration::from_secs(60);
+    let mut conn = world.conn().await;
+    let message = serde_json::json!({ "task": "tick" });
+    store::schedules::ensure(&mut conn, world.env.clock.sql(), "tick", "upkeep", every, &message)
+        .await
+        .expect("a schedule");
+    let fired = async |world: &World| {
+        let mut fired = 0;
+        while let Some(due) =
+            store::schedules::take_due(&mut world.conn().await as &mut store::Connection, world.env.clock.sql())
+                .await
+                .expect("taken")
+        {
+            assert!(due.next_run_at > world.env.clock.now(), "it is due again at once: {due:?}");
+            fired += 1;
+        }
+        fired
+    };
+    assert_eq!(fired(&world).await, 0);
+    world.env.clock.advance(TimeDelta::seconds(5));
+    assert_eq!(fired(&world).await, 1);
+    assert_eq!(fired(&world).await, 0);
+    world.env.clock.advance(TimeDelta::hours(5));
+    assert_eq!(fired(&world).await, 1, "three hundred missed ticks are one");
+}

@@ -1,0 +1,156 @@
+//! F3, F5, F6, F7, F29: the server killed under load, connections dropped and black-holed, a COMMIT's answer lost, a BEGIN cancelled.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::{RngExt as _, SeedableRng as _};
+use store::Db;
+use testkit::proxy::Proxy;
+use testkit::{Cluster, is_slow, wait_until};
+
+use crate::suite::{Suite, worker};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_killed_under_load_loses_and_doubles_nothing() {
+    let seed: u64 = std::env::var("TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115);
+    let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
+    let cluster = Cluster::private().await;
+    let suite = Arc::new(Suite::new(cluster.database("killed").await, "killed").await);
+    let workers = [worker(&suite.world.database.url, None, None), worker(&suite.world.database.url, None, None)];
+    let kills = if is_slow() { 20 } else { 3 };
+    let sender = tokio::spawn({
+        let suite = suite.clone();
+        let n = 200 * kills;
+        async move { suite.send(&suite.world.env.db, n).await }
+    });
+    let mut slowest = Duration::ZERO;
+    for _ in 0..kills {
+        tokio::time::sleep(Duration::from_millis(rng.random_range(300..900))).await;
+        cluster.kill();
+        slowest = slowest.max(cluster.restart().await);
+    }
+    sender.await.expect("the sender");
+    assert!(suite.drain(Duration::from_secs(60)).await, "I5: stuck after the server was killed");
+    drop(workers);
+    let verdict = suite.verdict().await;
+    assert!(verdict.is_clean(), "I1 I2, seed {seed}: {verdict}");
+    println!("seed {seed}: {kills} kills of the server, slowest restart {slowest:?}: {verdict}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_and_silent_connections_lose_and_double_nothing() {
+    let cluster = Cluster::private().await;
+    let suite = Arc::new(Suite::new(cluster.database("dropped").await, "dropped").await);
+    let proxy = Proxy::start(cluster.running().port).await;
+    let url = suite.world.database.url_through(proxy.port);
+    let mut workers = [worker(&url, None, None), worker(&url, None, None)];
+    let db = Db::lazy(&store::ConnectTo::url(&url).expect("a URL"), 4, Duration::from_secs(5));
+    let sender = tokio::spawn({
+        let suite = suite.clone();
+        async move { suite.send(&db, 300).await }
+    });
+    let mut hangman = suite.world.login_conn().await;
+    let mut terminated = 0;
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        proxy.reset_all();
+        let ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+                     and usename = current_user and client_port > 0 and random() < 0.5";
+        terminated += sqlx::query(ended).fetch_all(&mut hangman).await.expect("terminated").len();
+    }
+    proxy.black_hole(true);
+    tokio::time::sleep(Duration::from_secs(3)).await; // longer than a lease
+    proxy.black_hole(false);
+    sender.await.expect("the sender");
+    assert!(suite.drain(Duration::from_secs(90)).await, "I5: stuck after connections were dropped");
+    for worker in &mut workers {
+        assert!(worker.has_ended().is_none(), "I6: a worker ended because its database went away");
+    }
+    let verdict = suite.verdict().await;
+    assert!(verdict.is_clean(), "I1 I2: {verdict}");
+    assert!(terminated > 0, "no session was ended");
+    println!("10 resets, {terminated} sessions ended, 3 s of silence: {verdict}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_to_commit_loses_and_doubles_nothing() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("lost").await, "lost").await;
+    let proxy = Proxy::start(cluster.running().port).await;
+    let url = suite.world.database.url_through(proxy.port);
+    let db = Db::lazy(&store::ConnectTo::url(&url).expect("a URL"), 2, Duration::from_secs(5));
+    proxy.lose_commit_replies(10);
+    suite.send(&db, 60).await;
+    let sent_lost = proxy.commits_lost();
+    assert!(sent_lost >= 5, "only {sent_lost} answers to a sender were lost");
+    proxy.lose_commit_replies(20);
+    let running = worker(&url, None, None);
+    assert!(suite.drain(Duration::from_secs(60)).await, "I5: stuck after answers were lost");
+    let worker_lost = proxy.commits_lost() - sent_lost;
+    assert!(worker_lost >= 5, "only {worker_lost} answers to the worker were lost");
+    drop(running);
+    let verdict = suite.verdict().await;
+    assert!(verdict.is_clean(), "I2: {verdict}");
+    println!("{sent_lost} answers lost to the sender, {worker_lost} to the worker: {verdict}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_begin_leaves_no_session_in_a_transaction() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("cancelled").await, "cancelled").await;
+    let proxy = Proxy::start(cluster.running().port).await;
+    let url = suite.world.database.url_through(proxy.port);
+    let db = Db::lazy(&store::ConnectTo::url(&url).expect("a URL"), 3, Duration::from_secs(5));
+    for _ in 0..3 {
+        db.begin().await.expect("a first transaction").rollback().await.expect("its end");
+    }
+    proxy.delay(Duration::from_millis(3));
+    let mut cancelled = 0_u64;
+    let n_begins = if is_slow() { 2_000 } else { 200 };
+    for n in 0..n_begins {
+        let limit = Duration::from_micros(500 + 300 * (n % 100));
+        cancelled += u64::from(tokio::time::timeout(limit, db.begin()).await.is_err());
+    }
+    assert!(
+        cancelled > 20 && cancelled < n_begins,
+        "{cancelled} of {n_begins} were cancelled; the test proves nothing"
+    );
+    proxy.delay(Duration::ZERO);
+    // Every session that is handed out again must be outside any transaction: what it writes is there at once.
+    for n in 0..30 {
+        let mut conn = db.acquire().await.expect("a session");
+        // By the simple protocol a statement outside a transaction begins with it, to the microsecond.
+        let row = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut *conn).await.expect("an answer");
+        assert!(sqlx::Row::get::<bool, _>(&row, 0), "session {n} was handed out inside a transaction");
+    }
+    let mut conn = suite.world.conn().await;
+    let open = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'";
+    let none_open = wait_until(Duration::from_secs(3), async || {
+        sqlx::query_scalar::<_, i64>(open).fetch_one(&mut *conn).await.is_ok_and(|n| n == 0)
+    });
+    assert!(none_open.await, "F7: a pooled session was left in a transaction");
+    println!("{cancelled} BEGINs cancelled, none left open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_is_found_by_polling_when_notices_are_lost() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("deaf").await, "deaf").await;
+    let running = worker(&suite.world.database.url, None, None);
+    let mut conn = suite.world.conn().await;
+    let listening =
+        "select count(*) from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
+    let heard = wait_until(Duration::from_secs(10), async || {
+        sqlx::query_scalar::<_, i64>(listening).fetch_one(&mut *conn).await.is_ok_and(|n| n > 0)
+    });
+    assert!(heard.await, "the worker does not listen");
+    let begun = Instant::now();
+    let ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
+    let ended = sqlx::query(ended).fetch_all(&mut suite.world.login_conn().await).await.expect("terminated");
+    assert_eq!(ended.len(), 1, "no listener was ended");
+    suite.send_kinds(&suite.world.env.db, 5, &["ok"]).await;
+    assert!(suite.drain(Duration::from_secs(10)).await, "F29: work was not found without notices");
+    println!("found within {:?} without a listener", begun.elapsed());
+    drop(running);
+    assert!(suite.verdict().await.is_clean());
+}

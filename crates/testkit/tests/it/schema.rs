@@ -1,0 +1,242 @@
+//! The schema itself: both servers, repeated and interrupted migrations, and what the catalog must never show.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use domain::{Scope, Secret};
+use sqlx::Row as _;
+use store::queue::Queue;
+use store::vault::Vault;
+use testkit::{Cluster, World, effects};
+use uuid::Uuid;
+
+#[tokio::test]
+async fn every_table_has_forced_row_security_and_a_policy() {
+    let world = World::new().await;
+    let mut conn = world.conn().await;
+    let open: Vec<String> = sqlx::query_scalar(
+        "select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname in ('public', 'tributary') and c.relkind in ('r', 'p') and c.relname not in ('inbox', 'effects')
+             and not (c.relrowsecurity and c.relforcerowsecurity and exists (select from pg_policy p where p.polrelid = c.oid))",
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .expect("the catalog");
+    assert_eq!(open, [] as [String; 0], "S18: tables without forced row security");
+}
+
+#[tokio::test]
+async fn no_privileged_function_is_loose() {
+    let world = World::new().await;
+    let mut conn = world.conn().await;
+    let loose: Vec<String> = sqlx::query_scalar(
+        "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+         where n.nspname in ('public', 'tributary', 'ai') and p.prosecdef
+             and (not exists (select from unnest(p.proconfig) setting where setting like 'search_path=%')
+                 or exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0 and a.privilege_type = 'EXECUTE'))",
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .expect("the catalog");
+    assert_eq!(loose, [] as [String; 0], "S20: definer functions without a search_path, or open to everyone");
+}
+
+#[tokio::test]
+async fn a_caller_sees_its_own_tenant_and_nothing_else() {
+    let world = World::new().await;
+    let other = world.other_tenant("somebody else").await;
+    let (stranger, _) = world.caller(other, &[Scope::Read]).await;
+    let mut tx = world.env.db.begin_as(&stranger).await.expect("a transaction");
+    let seen: Vec<Uuid> =
+        sqlx::query_scalar("select id from public.tenants").fetch_all(&mut *tx).await.expect("tenants");
+    assert_eq!(seen, [other.0]);
+    let role: String = sqlx::query_scalar("select current_user::text").fetch_one(&mut *tx).await.expect("a role");
+    assert_eq!(role, "authenticated");
+    let vault = sqlx::query("select * from tributary.vault").fetch_all(&mut *tx).await;
+    assert!(vault.is_err(), "a caller may read the vault's table");
+    drop(tx);
+    // The same session, handed out again, is the service's: nothing of the caller is left in it.
+    let mut conn = world.conn().await;
+    let row = sqlx::query("select current_user::text as who, current_setting('request.jwt.claims', true) as claims")
+        .fetch_one(&mut *conn);
+    let row = row.await.expect("a row");
+    assert_eq!(row.get::<String, _>("who"), "service_role");
+    assert!(row.get::<Option<String>, _>("claims").is_none_or(|claims| claims.is_empty()));
+}
+
+#[tokio::test]
+async fn a_callers_name_cannot_escape_its_claims() {
+    let world = World::new().await;
+    let (mut caller, _) = world.caller(world.tenant_id, &[Scope::Read]).await;
+    caller.key_name = "'; set role tributary_owner; --".into();
+    caller.tenant_name = "\\'; drop table public.tenants; --".into();
+    let mut tx = world.env.db.begin_as(&caller).await.expect("a transaction");
+    let role: String = sqlx::query_scalar("select current_user::text").fetch_one(&mut *tx).await.expect("a role");
+    assert_eq!(role, "authenticated");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migrations_run_on_the_second_server_and_again_and_beside_each_other() {
+    let cluster = Cluster::private_16().await;
+    let running = cluster.running();
+    store::migrate::create_database(&running.admin.database("postgres"), "sixteen", None).await.expect("a database");
+    let admin = running.admin.database("sixteen");
+    // A second database at the same time: roles are cluster-wide.
+    let second = cluster.database("seventeen");
+    let first = store::migrate::run(&admin, store::embedded::LOGIN, &["upkeep"]);
+    let (applied, _) = tokio::join!(first, second);
+    assert_eq!(applied.expect("migrations").len(), store::migrate::MIGRATIONS.len());
+    let again = store::migrate::run(&admin, store::embedded::LOGIN, &["upkeep"]).await.expect("migrations, again");
+    assert_eq!(again, [] as [&str; 0]);
+    let world = World::with(cluster.database("seventeen").await, domain::Clock::System).await;
+    effects::send(&world.env.db, world.tenant_id, Uuid::now_v7(), "ok").await.expect("sent");
+    assert_eq!(world.run_lanes(effects::lanes(None)).await, 1);
+}
+
+#[tokio::test]
+async fn every_statement_file_is_valid_in_the_role_that_runs_it() {
+    let world = World::new().await;
+    let mut conn = world.conn().await;
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/src/sql");
+    let mut n = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if matches!(name.as_str(), "prepare.sql" | "grants.sql") {
+            continue; // run by the administrator, and by every migration in these tests
+        }
+        let sql = std::fs::read_to_string(&path)
+            .expect("a file")
+            .replace("{q}", "pgmq.q_upkeep")
+            .replace("{a}", "pgmq.a_upkeep");
+        let first = sql.lines().next().unwrap_or_default();
+        assert!(first.starts_with(&format!("-- {name}: ")), "{name} does not begin with what it promises");
+        let prepared = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("prepare s{n} as {sql}"))).execute(&mut *conn).await;
+        assert!(prepared.is_ok(), "{name}: {}", prepared.expect_err("an error"));
+        n += 1;
+    }
+    assert!(n > 10, "only {n} files were looked at");
+}
+
+#[tokio::test]
+async fn hot_queries_use_their_indexes_in_the_role_that_runs_them() {
+    let world = World::now().await;
+    let mut conn = world.conn().await;
+    let queue = Queue::new(effects::NAME).expect("a queue");
+    let mut owner = store::bench::owner(&world.database.admin).await.expect("the owner");
+    store::bench::fill(&mut owner, &queue, 20_000, 3_600.0).await.expect("delayed rows");
+    store::bench::fill(&mut owner, &queue, 2_000, -1.0).await.expect("due rows");
+    let claim = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../store/src/sql/queue_claim.sql"))
+        .expect("the claim");
+    let claim = claim
+        .replace("{q}", "pgmq.q_effects")
+        .replace("$1", "null::timestamptz")
+        .replace("$2", "50")
+        .replace("$3", "30")
+        .replace("$4", "'me'");
+    let plan: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("explain {claim}")))
+        .fetch_all(&mut *conn)
+        .await
+        .expect("a plan");
+    let plan = plan.join("\n");
+    assert!(plan.contains("q_effects_vt_idx") && !plan.contains("Seq Scan"), "{plan}");
+}
+
+#[tokio::test]
+async fn a_stolen_dump_holds_no_secret_and_a_moved_row_does_not_open() {
+    let world = World::new().await;
+    let vault = Vault::new(&Secret::new("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")).expect("a vault");
+    let (one, two) = (Uuid::now_v7(), Uuid::now_v7());
+    let mut conn = world.conn().await;
+    vault.put(&mut conn, world.tenant_id, one, &Secret::new("canary-5c1e")).await.expect("stored");
+    vault.put(&mut conn, world.tenant_id, two, &Secret::new("canary-9d2b")).await.expect("stored");
+    let dump: String = sqlx::query_scalar("select string_agg(v::text, ' ') from tributary.vault v")
+        .fetch_one(&mut *conn)
+        .await
+        .expect("a dump");
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert!(!dump.contains("canary") && !dump.contains(&hex("canary")), "S24: plaintext in the dump");
+    let read = vault.get(&mut conn, world.tenant_id, one).await.expect("opened").expect("there");
+    assert_eq!(read.reveal(), "canary-5c1e");
+    sqlx::query("update tributary.vault set sealed = (select sealed from tributary.vault where id = $1) where id = $2")
+        .bind(one)
+        .bind(two)
+        .execute(&mut *conn)
+        .await
+        .expect("swapped");
+    assert!(vault.get(&mut conn, world.tenant_id, two).await.is_err(), "S24: a swapped row opened");
+}
+
+#[tokio::test]
+async fn a_key_is_known_by_its_hash_and_refused_once_revoked() {
+    let world = World::new().await;
+    let (caller, secret) = world.caller(world.tenant_id, &[Scope::Read]).await;
+    let mut conn = world.conn().await;
+    let dump: String = sqlx::query_scalar("select string_agg(k::text, ' ') from tributary.api_keys k")
+        .fetch_one(&mut *conn)
+        .await
+        .expect("a dump");
+    assert!(!dump.contains(secret.reveal()));
+    assert!(store::keys::revoke(&mut conn, world.tenant_id, caller.key_id).await.expect("revoked"));
+    assert!(store::keys::authenticate(&mut conn, &secret).await.expect("an answer").is_none());
+    assert!(store::keys::authenticate(&mut conn, &Secret::new("trb_guess")).await.expect("an answer").is_none());
+}
+
+#[tokio::test]
+async fn a_sign_in_link_works_once_and_not_for_long() {
+    let world = World::new().await;
+    let mut conn = world.conn().await;
+    let key = store::keys::ensure_dashboard(&mut conn, world.tenant_id).await.expect("a key");
+    assert_eq!(store::keys::ensure_dashboard(&mut conn, world.tenant_id).await.expect("the same"), key);
+    let clock = &world.env.clock;
+    let link = store::sessions::new_link(&mut conn, clock.sql(), world.tenant_id, key).await.expect("a link");
+    let session =
+        store::sessions::redeem_link(&mut conn, clock.sql(), &link).await.expect("an answer").expect("a session");
+    assert!(
+        store::sessions::redeem_link(&mut conn, clock.sql(), &link).await.expect("an answer").is_none(),
+        "it worked twice"
+    );
+    assert!(store::sessions::caller(&mut conn, clock.sql(), &session).await.expect("an answer").is_some());
+    assert!(
+        store::sessions::caller(&mut conn, clock.sql(), &link).await.expect("an answer").is_none(),
+        "a link is no session"
+    );
+    let late = store::sessions::new_link(&mut conn, clock.sql(), world.tenant_id, key).await.expect("a link");
+    clock.advance(chrono::TimeDelta::hours(13));
+    assert!(
+        store::sessions::redeem_link(&mut conn, clock.sql(), &late).await.expect("an answer").is_none(),
+        "it outlived its time"
+    );
+    assert!(
+        store::sessions::caller(&mut conn, clock.sql(), &session).await.expect("an answer").is_none(),
+        "the session did too"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_killed_before_its_commit_is_run_again_whole() {
+    let cluster = Cluster::private().await;
+    let running = cluster.running();
+    store::migrate::create_database(&running.admin.database("postgres"), "killed", None).await.expect("a database");
+    let password = std::fs::read_to_string(cluster.embedded().cluster_dir().with_file_name("postgres.password"))
+        .expect("a password");
+    let url = format!("postgres://postgres:{}@127.0.0.1:{}/killed", password.trim(), running.port);
+    for nth in 1..=store::migrate::MIGRATIONS.len() {
+        let crash = "migrate.before_commit:abort";
+        let args = ["--migrate"];
+        let start = testkit::process::Start {
+            program: crate::suite::CRASHLING,
+            args: &args,
+            database_url: &url,
+            crash: Some(crash),
+            env: &[],
+        };
+        let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+        assert_eq!(ended.and_then(|status| status.signal()), Some(9), "round {nth}");
+        let start = testkit::process::Start { crash: Some("migrate.before_commit:abort:2"), ..start };
+        let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+        assert!(ended.is_some(), "round {nth} does not end");
+    }
+    let applied =
+        store::migrate::run(&running.admin.database("killed"), "postgres", &["upkeep"]).await.expect("migrations");
+    assert_eq!(applied, [] as [&str; 0], "every migration was applied, one more each round");
+}
