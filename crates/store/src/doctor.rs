@@ -44,6 +44,8 @@ pub async fn examine(to: &ConnectTo) -> Vec<Check> {
         }
     };
     let mut checks = vec![Check::ok("connection", format!("connected to {}", to.in_words()))];
+    // As our pool does; before the first migration there is no such role, and the checks below say so.
+    let _ = sqlx::raw_sql("set role service_role").execute(&mut conn).await;
     for check in [
         session(&mut conn, to).await,
         server(&mut conn).await,

@@ -156,7 +156,8 @@ pub async fn heartbeat(
     lanes: &[LaneBeat],
     is_last: bool,
 ) -> Result<()> {
-    sqlx::query("select ai._worker_heartbeat($1, $2, $3, $4)")
+    // As int, which fits pgai's own function and ours: a count since the last heartbeat is small.
+    sqlx::query("select ai._worker_heartbeat($1, least($2, 2147483647)::int, least($3, 2147483647)::int, $4)")
         .bind(id.0)
         .bind(beat.successes)
         .bind(beat.errors)

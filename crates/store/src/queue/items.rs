@@ -189,6 +189,7 @@ impl Queue {
         only: Option<i64>,
     ) -> Result<Vec<Item>> {
         let rows = sqlx::query(AssertSqlSafe(self.0.list.clone()))
+            .persistent(false) // planned for its values each time: one plan for "all" and for "just this id" would scan the queue
             .bind(at)
             .bind(caller.tenant_id.to_string())
             .bind(caller.operates())

@@ -4,5 +4,4 @@ grant select on all tables in schema pgmq to service_role;
 grant execute on all functions in schema pgmq to service_role, tributary_owner;
 grant usage on schema ai to service_role;
 grant select, insert, update, delete on ai.vectorizer_worker_process, ai.vectorizer_worker_progress to service_role;
-grant execute on function ai._worker_start(text, interval), ai._worker_heartbeat(uuid, bigint, bigint, text),
-    ai._worker_progress(uuid, int4, bigint, text) to service_role;
+grant execute on all functions in schema ai to service_role;

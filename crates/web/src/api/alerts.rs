@@ -1,0 +1,49 @@
+//! Open alerts: what a person should look at, and what to do.
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::auth::Reading;
+use super::error::ApiError;
+use crate::app::{App, DB_LIMIT};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Alerts {
+    alerts: Vec<Alert>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Alert {
+    id: Uuid,
+    #[schema(example = "dead_items")]
+    kind: String,
+    /// What it is about: a lane, a worker, a schedule.
+    subject: String,
+    /// What is wrong.
+    what: String,
+    /// What to do about it.
+    todo: String,
+    since: DateTime<Utc>,
+}
+
+/// The tenant's open alerts, the oldest first. One closes by itself when its cause is gone.
+#[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", responses((status = 200, body = Alerts)))]
+pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Alerts>, ApiError> {
+    let alerts = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        store::alerts::open(&mut conn, caller.tenant_id).await
+    });
+    let alerts = alerts.await?.into_iter().map(|alert| Alert {
+        id: alert.id,
+        kind: alert.kind,
+        subject: alert.subject,
+        what: alert.what,
+        todo: alert.todo,
+        since: alert.since,
+    });
+    Ok(Json(Alerts { alerts: alerts.collect() }))
+}

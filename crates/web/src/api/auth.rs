@@ -1,0 +1,220 @@
+//! Who is calling. Handlers take one of four extractors, so that none can forget to ask: [`Reading`], [`Writing`], [`Managing`]
+//! (the keys) or [`Operating`] (the installation). Pages take [`crate::ui::Visitor`].
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use domain::{KeyId, Scope, Secret};
+
+use super::error::ApiError;
+use super::origin;
+use crate::app::{AUTH_LIMIT, App};
+
+pub(crate) const SESSION_COOKIE: &str = "tributary_session";
+/// A revoked key is refused everywhere within this time.
+const KNOWN_FOR: Duration = Duration::from_secs(5);
+const MOST_KNOWN: usize = 4_096;
+
+/// What a request shows to be let in.
+#[derive(Clone, Debug)]
+pub(crate) enum Credential {
+    Key(Secret),
+    Session(Secret),
+}
+
+impl Credential {
+    /// A header goes before the cookie: who sends a key means it.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        if let Some(given) = text(AUTHORIZATION.as_str()) {
+            let (scheme, key) = given.split_once(' ').unwrap_or_default();
+            return scheme.eq_ignore_ascii_case("bearer").then(|| Self::Key(Secret::new(key.trim())));
+        }
+        if let Some(key) = text("apikey") {
+            return Some(Self::Key(Secret::new(key.trim())));
+        }
+        let cookies =
+            headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|line| line.split(';'));
+        let mut named = cookies.filter_map(|cookie| cookie.trim().split_once('='));
+        let (_, session) = named.find(|(name, session)| *name == SESSION_COOKIE && !session.is_empty())?;
+        Some(Self::Session(Secret::new(session)))
+    }
+}
+
+/// Callers seen within the last five seconds, by the hash of what they showed.
+#[derive(Default)]
+pub(crate) struct Callers(Mutex<HashMap<[u8; 32], Known>>);
+
+struct Known {
+    caller: Arc<domain::Caller>,
+    since: Instant,
+}
+
+impl Callers {
+    fn get(&self, hash: &[u8; 32]) -> Option<Arc<domain::Caller>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(hash).filter(|known| known.since.elapsed() < KNOWN_FOR).map(|known| known.caller.clone())
+    }
+
+    fn keep(&self, hash: [u8; 32], caller: Arc<domain::Caller>, since: Instant) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_KNOWN {
+            known.retain(|_, known| known.since.elapsed() < KNOWN_FOR);
+        }
+        if known.len() < MOST_KNOWN {
+            known.insert(hash, Known { caller, since });
+        }
+    }
+
+    /// At once in this process, where the key was revoked or the session ended; elsewhere within five seconds.
+    pub fn forget(&self, key_id: KeyId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, known| known.caller.key_id != key_id);
+    }
+}
+
+/// The caller behind a credential; none when it is not, or no longer, good.
+pub(crate) async fn authenticate(app: &App, credential: &Credential) -> Result<Option<Arc<domain::Caller>>, ApiError> {
+    let hash = match credential {
+        Credential::Key(secret) => store::keys::hash(secret),
+        Credential::Session(secret) => store::keys::hash(&Secret::new(format!("session:{}", secret.reveal()))),
+    };
+    if let Some(caller) = app.callers.get(&hash) {
+        return Ok(Some(caller));
+    }
+    let asked = Instant::now();
+    let found = store::within(AUTH_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        match credential {
+            Credential::Key(secret) => store::keys::authenticate(&mut conn, secret).await,
+            Credential::Session(secret) => store::sessions::caller(&mut conn, app.env.clock.sql(), secret).await,
+        }
+    });
+    let Some(caller) = found.await?.map(Arc::new) else { return Ok(None) };
+    app.callers.keep(hash, caller.clone(), asked);
+    Ok(Some(caller))
+}
+
+/// Somebody we know, and how.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    who: Arc<domain::Caller>,
+    pub credential: Credential,
+}
+
+impl Caller {
+    /// Whoever sent this request. Does not yet say that a browser's request is its own page's: see [`Caller::of_api`].
+    pub async fn of(headers: &HeaderMap, app: &App) -> Result<Self, ApiError> {
+        let credential = Credential::of(headers).ok_or(ApiError::Unauthenticated)?;
+        let who = authenticate(app, &credential).await?.ok_or(ApiError::Unauthenticated)?;
+        Ok(Self { who, credential })
+    }
+
+    /// A browser may use its session for the API, from our own pages alone, and with the token when it changes something.
+    async fn of_api(parts: &Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Self::of(&parts.headers, app).await?;
+        if let Credential::Session(session) = &caller.credential {
+            if origin::is_foreign(&parts.headers) {
+                return Err(ApiError::CrossSite);
+            }
+            if !matches!(parts.method, Method::GET | Method::HEAD) {
+                let token = parts.headers.get("x-csrf").and_then(|value| value.to_str().ok()).unwrap_or_default();
+                origin::check(&parts.headers, app.env.config.public_url.as_deref(), session, token)?;
+            }
+        }
+        Ok(caller)
+    }
+
+    pub fn need(&self, scope: Scope) -> Result<(), ApiError> {
+        let missing = match scope {
+            Scope::Read => "the key lacks the scope `read`",
+            Scope::Write => "the key lacks the scope `write`",
+            Scope::Agent => "the key lacks the scope `agent`",
+            Scope::Service => "the key lacks the scope `service`",
+        };
+        if self.may(scope) { Ok(()) } else { Err(ApiError::Forbidden(missing)) }
+    }
+}
+
+impl Deref for Caller {
+    type Target = domain::Caller;
+    fn deref(&self) -> &domain::Caller {
+        &self.who
+    }
+}
+
+macro_rules! callers {
+    ($($(#[$doc:meta])* $name:ident($scope:expr);)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name(pub Caller);
+
+        impl FromRequestParts<App> for $name {
+            type Rejection = ApiError;
+            async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+                let caller = Caller::of_api(parts, app).await?;
+                caller.need($scope)?;
+                Ok(Self(caller))
+            }
+        }
+    )*};
+}
+
+callers! {
+    /// May look.
+    Reading(Scope::Read);
+    /// May act on items.
+    Writing(Scope::Write);
+    /// May manage its tenant's keys.
+    Managing(Scope::Service);
+}
+
+/// May see what belongs to the installation; for others that does not exist.
+pub(crate) struct Operating;
+
+impl FromRequestParts<App> for Operating {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::of_api(parts, app).await?;
+        if caller.operates() { Ok(Self) } else { Err(ApiError::NotFound("page")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn a_credential_is_found_where_clients_put_it() {
+        type Sent<'a> = &'a [(&'a str, &'a str)];
+        let cases: [(Sent, Option<&str>); 9] = [
+            (&[("authorization", "Bearer trb_a")], Some("key trb_a")),
+            (&[("authorization", "bearer trb_a"), ("cookie", "tributary_session=s")], Some("key trb_a")),
+            (&[("authorization", "Basic eA=="), ("cookie", "tributary_session=s")], None),
+            (&[("apikey", "trb_b")], Some("key trb_b")),
+            (&[("cookie", "a=b; tributary_session=s; c=d")], Some("session s")),
+            (&[("cookie", "tributary_session=")], None),
+            (&[("cookie", "xtributary_session=s")], None),
+            (&[("cookie", "a=b"), ("cookie", "tributary_session=s")], Some("session s")),
+            (&[], None),
+        ];
+        for (given, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in given {
+                headers
+                    .append(HeaderName::try_from(*name).expect("name"), HeaderValue::try_from(*value).expect("value"));
+            }
+            let found = Credential::of(&headers).map(|credential| match credential {
+                Credential::Key(secret) => format!("key {}", secret.reveal()),
+                Credential::Session(secret) => format!("session {}", secret.reveal()),
+            });
+            assert_eq!(found.as_deref(), expected, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What went wrong, in one type with one mapping. Handlers return [`ApiError`]; the edge writes it as problem+json, or as a page
+//! for a person, because only there the reader and the request's id are known.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::ui;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApiError {
+    #[error("You are not signed in")]
+    Unauthenticated,
+    #[error("This key may not do that")]
+    Forbidden(&'static str),
+    #[error("The request did not come from this server's own pages")]
+    CrossSite,
+    #[error("There is no such {0}")]
+    NotFound(&'static str),
+    #[error("This address does not take that method")]
+    MethodNotAllowed,
+    #[error("The request cannot be understood")]
+    Malformed(StatusCode, String),
+    #[error("The request is too large")]
+    TooLarge,
+    #[error("That is not possible now")]
+    Conflict(String),
+    #[error("Too many wrong keys")]
+    TooManyFailures,
+    #[error("The request took too long")]
+    TimedOut,
+    #[error("The database is away")]
+    DatabaseAway(#[source] anyhow::Error),
+    #[error("The database is not ready")]
+    NotReady(String),
+    #[error("Something went wrong here")]
+    Internal(#[source] anyhow::Error),
+}
+
+/// What a client sees of an error (RFC 9457).
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// Which kind of problem; stable, to be compared.
+    #[schema(example = "/problems/not-found")]
+    pub r#type: &'static str,
+    pub title: String,
+    pub status: u16,
+    /// What to do about it, or what exactly was wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// To find the request in the server's log.
+    pub request_id: String,
+}
+
+/// Who reads the answer.
+pub(crate) struct Reader {
+    pub wants_html: bool,
+    pub is_get: bool,
+    pub path_and_query: String,
+}
+
+impl ApiError {
+    fn kind(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "/problems/unauthenticated"),
+            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "/problems/forbidden"),
+            Self::CrossSite => (StatusCode::FORBIDDEN, "/problems/cross-site"),
+            Self::NotFound(_) => (StatusCode::NOT_FOUND, "/problems/not-found"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "/problems/method-not-allowed"),
+            Self::Malformed(status, _) => (*status, "/problems/malformed"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "/problems/too-large"),
+            Self::Conflict(_) => (StatusCode::CONFLICT, "/problems/conflict"),
+            Self::TooManyFailures => (StatusCode::TOO_MANY_REQUESTS, "/problems/too-many-failures"),
+            Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "/problems/timed-out"),
+            Self::DatabaseAway(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/database-away"),
+            Self::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/not-ready"),
+            Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "/problems/internal"),
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Unauthenticated => "send a key as `Authorization: Bearer trb_…`, or sign in at /signin".into(),
+            Self::Forbidden(what) => (*what).into(),
+            Self::CrossSite => "reload the page and try again".into(),
+            Self::Malformed(_, what) | Self::Conflict(what) | Self::NotReady(what) => what.clone(),
+            Self::TooLarge => "send less at once; REQUEST_MAX_BYTES is the limit".into(),
+            Self::TooManyFailures => "wait a minute, then try again".into(),
+            Self::TimedOut => "try again; REQUEST_SECS is the limit".into(),
+            Self::DatabaseAway(_) => "nothing is lost; try again in a moment".into(),
+            Self::NotFound(_) | Self::MethodNotAllowed | Self::Internal(_) => return None,
+        })
+    }
+}
+
+impl From<store::Error> for ApiError {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Conflict(what) => Self::Conflict(what.into()),
+            store::Error::Refused { what } => Self::Conflict(what),
+            away if away.is_passing() => Self::DatabaseAway(away.into()),
+            other => Self::Internal(other.into()),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, r#type) = self.kind();
+        match &self {
+            // Logged here, once; the client sees only the title.
+            Self::Internal(cause) => tracing::error!(error = ?cause, "request failed"),
+            Self::DatabaseAway(cause) => tracing::warn!(error = ?cause, "request failed: the database is away"),
+            _ => {}
+        }
+        let detail = self.detail();
+        let problem =
+            Problem { r#type, title: self.to_string(), status: status.as_u16(), detail, request_id: String::new() };
+        let mut headers = HeaderMap::new();
+        match &self {
+            Self::Unauthenticated => _ = headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            Self::DatabaseAway(_) | Self::NotReady(_) => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("2")),
+            Self::TimedOut => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("5")),
+            Self::TooManyFailures => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("60")),
+            _ => {}
+        }
+        (status, headers, axum::Extension(problem)).into_response()
+    }
+}
+
+impl Problem {
+    /// Gives a response that carries a problem its body: a page for a person, JSON for everyone else. A person who is not signed
+    /// in is sent to do so. Other responses pass unchanged.
+    pub fn write(mut response: Response, reader: &Reader, request_id: &str) -> Response {
+        let Some(mut problem) = response.extensions_mut().remove::<Self>() else { return response };
+        problem.request_id = request_id.to_owned();
+        if reader.wants_html && reader.is_get && response.status() == StatusCode::UNAUTHORIZED {
+            return (StatusCode::SEE_OTHER, [(LOCATION, ui::signin::address(&reader.path_and_query))]).into_response();
+        }
+        let (content_type, body) = if reader.wants_html {
+            ("text/html; charset=utf-8", ui::error::page(&problem, reader.is_get))
+        } else {
+            ("application/problem+json", serde_json::to_string(&problem).unwrap_or_default())
+        };
+        response.headers_mut().remove(CONTENT_LENGTH);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        *response.body_mut() = Body::from(body);
+        response
+    }
+}

@@ -1,0 +1,14 @@
+//! The HTTP API under `/api/v1`, and what pages share with it: who is calling, what went wrong, which routes there are.
+
+pub(crate) mod alerts;
+pub(crate) mod auth;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod extract;
+pub(crate) mod health;
+pub(crate) mod keys;
+pub(crate) mod origin;
+pub(crate) mod queues;
+pub(crate) mod router;
+pub(crate) mod schedules;
+pub(crate) mod workers;

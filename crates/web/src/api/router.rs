@@ -1,0 +1,109 @@
+//! Every route, on one page. The API's are collected together with their description, so that the two cannot differ.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use utoipa::OpenApi as _;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::{ApiError, Problem};
+use super::{alerts, events, health, keys, queues, schedules, workers};
+use crate::app::App;
+use crate::edge::edge;
+use crate::ui;
+
+pub(crate) fn build(app: App) -> Router {
+    let body_limit = DefaultBodyLimit::max(app.env.config.request_max_bytes);
+    let (api, _) = api().split_for_parts();
+    api.merge(pages())
+        .route("/api/v1/openapi.json", get(openapi_json))
+        .route("/metrics", get(health::metrics))
+        .fallback(async || ApiError::NotFound("page"))
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .layer(body_limit)
+        .layer(from_fn_with_state(app.clone(), edge))
+        .with_state(app)
+}
+
+fn api() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Api::openapi())
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(queues::list))
+        .routes(routes!(queues::items))
+        .routes(routes!(queues::item))
+        .routes(routes!(queues::act))
+        .routes(routes!(workers::list))
+        .routes(routes!(workers::one))
+        .routes(routes!(schedules::list))
+        .routes(routes!(alerts::list))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(events::stream))
+}
+
+fn pages() -> Router<App> {
+    Router::new()
+        .route("/", get(ui::home::show))
+        .route("/queues", get(ui::queues::show))
+        .route("/queues/{lane}", get(ui::lane::show))
+        .route("/queues/{lane}/items/{id}", get(ui::item::show))
+        .route("/queues/{lane}/items/{id}/{action}", post(ui::item::act))
+        .route("/workers", get(ui::workers::show))
+        .route("/api", get(ui::reference::show))
+        .route("/signin", get(ui::signin::show).post(ui::signin::with_key))
+        .route("/signin/once", get(ui::signin::again).post(ui::signin::with_link))
+        .route("/signout", post(ui::signin::sign_out))
+        .route("/static/{hash}/{name}", get(ui::assets::serve))
+}
+
+/// What the API offers.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    api().into_openapi()
+}
+
+async fn openapi_json() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], openapi().to_json().unwrap_or_default())
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Tributary",
+        description = "Every answer that is not 2xx is a problem (RFC 9457) with the id of the request. Lists hold what belongs to the \
+                       key's tenant and nothing else; another tenant's id is answered with 404."
+    ),
+    components(schemas(Problem)),
+    modifiers(&Keys),
+    security(("key" = []), ("apikey" = []))
+)]
+struct Api;
+
+struct Keys;
+
+impl utoipa::Modify for Keys {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let components = openapi.components.get_or_insert_default();
+        components.add_security_scheme("key", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+        components.add_security_scheme("apikey", SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("apikey"))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_route_of_the_api_is_described() {
+        let openapi = super::openapi();
+        assert!(openapi.paths.paths.len() >= 12);
+        for (path, item) in &openapi.paths.paths {
+            for operation in [&item.get, &item.post, &item.delete].into_iter().flatten() {
+                assert!(operation.summary.is_some(), "{path} has no summary");
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Schedules, for whoever operates the installation.
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::auth::Operating;
+use super::error::{ApiError, Problem};
+use crate::app::{App, DB_LIMIT};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Schedules {
+    schedules: Vec<Schedule>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Schedule {
+    name: String,
+    /// Which lane gets its message.
+    lane: String,
+    every_secs: f64,
+    next_run_at: DateTime<Utc>,
+    last_run_at: Option<DateTime<Utc>>,
+    /// How the last run failed; none when it went well.
+    last_error: Option<String>,
+    last_error_at: Option<DateTime<Utc>>,
+}
+
+/// What runs on a timer, and how it went.
+#[utoipa::path(get, path = "/api/v1/schedules", tag = "workers",
+    responses((status = 200, body = Schedules), (status = 404, body = Problem, description = "Not the operator's key")))]
+pub(crate) async fn list(State(app): State<App>, _: Operating) -> Result<Json<Schedules>, ApiError> {
+    let schedules = load(&app).await?.into_iter().map(Schedule::from).collect();
+    Ok(Json(Schedules { schedules }))
+}
+
+pub(crate) async fn load(app: &App) -> Result<Vec<store::schedules::Schedule>, ApiError> {
+    let schedules = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        store::schedules::list(&mut conn).await
+    });
+    Ok(schedules.await?)
+}
+
+impl From<store::schedules::Schedule> for Schedule {
+    fn from(schedule: store::schedules::Schedule) -> Self {
+        Self {
+            name: schedule.name,
+            lane: schedule.lane,
+            every_secs: schedule.every_secs,
+            next_run_at: schedule.next_run_at,
+            last_run_at: schedule.last_run_at,
+            last_error: schedule.last_error,
+            last_error_at: schedule.last_error_at,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What every handler has at hand.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Env;
+use engine::work::Stop;
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::api::auth::Callers;
+use crate::api::events::Ring;
+use crate::api::health::Gauges;
+use crate::ui::signin::Failures;
+
+/// How long a handler waits for the database. With [`AUTH_LIMIT`] before it, a request whose database is away ends within ten seconds.
+pub(crate) const DB_LIMIT: Duration = Duration::from_secs(6);
+/// How long it may take to learn who is calling.
+pub(crate) const AUTH_LIMIT: Duration = Duration::from_secs(4);
+
+/// Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub env: Env,
+    pub stop: Stop,
+    pub metrics: PrometheusHandle,
+    pub callers: Callers,
+    pub ring: Ring,
+    pub gauges: Gauges,
+    pub failures: Failures,
+}
+
+impl App {
+    pub fn new(env: Env, metrics: PrometheusHandle, stop: Stop) -> Self {
+        let ring = Ring::new(env.db.bus().boot());
+        Self(Arc::new(Inner {
+            env,
+            stop,
+            metrics,
+            callers: Callers::default(),
+            ring,
+            gauges: Gauges::default(),
+            failures: Failures::default(),
+        }))
+    }
+}
+
+impl Deref for App {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}

@@ -1,0 +1,145 @@
+//! The one middleware: request id, span, metrics, time limit, panics, headers, and problems written as the reader wants them.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
+use tracing::Instrument as _;
+
+use crate::api::error::{ApiError, Problem, Reader};
+use crate::app::App;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(request.headers());
+    let method = method_label(request.method());
+    // The route, not the path: a path can hold an id, a query a key, and labels must stay few.
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let reader = Reader {
+        wants_html: wants_html(request.uri().path(), request.headers()),
+        is_get: request.method() == Method::GET,
+        path_and_query: request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+    };
+    let span = tracing::info_span!("http", method, route, request.id = id);
+    let limit = Duration::from_secs(app.env.config.request_secs);
+    let response = bounded(limit, request, next).instrument(span.clone()).await;
+    let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
+    protect(response.headers_mut(), &id);
+
+    let (status, seconds) = (response.status(), started.elapsed().as_secs_f64());
+    let labels = [("route", route.clone()), ("method", method.to_owned()), ("status", status.as_str().to_owned())];
+    metrics::counter!("tributary_http_requests_total", &labels).increment(1);
+    metrics::histogram!("tributary_http_request_seconds", "route" => route.clone(), "method" => method).record(seconds);
+    let duration_ms = (seconds * 1_000.0).round();
+    span.in_scope(|| {
+        tracing::debug!(status = status.as_u16(), duration_ms, "{method} {route} answered {}", status.as_u16())
+    });
+    response
+}
+
+/// The handler's answer, or a problem when it takes too long or panics. An event stream answers at once and then streams on
+/// outside of this, so no limit ends it.
+async fn bounded(limit: Duration, request: Request, next: Next) -> Response {
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
+    match tokio::time::timeout(limit, answered).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => {
+            // Without what it said: that can hold anything, and the panic hook has logged the place.
+            drop(panic);
+            ApiError::Internal(anyhow::anyhow!("the handler panicked")).into_response()
+        }
+        Err(_) => ApiError::TimedOut.into_response(),
+    }
+}
+
+fn protect(headers: &mut HeaderMap, request_id: &str) {
+    let fixed = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        // Not `no-referrer`: with that, browsers send `Origin: null` with our own forms, and the origin check would refuse them.
+        (REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
+}
+
+/// The caller's own id when it is a sane one, so that its log and ours can be joined; else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let is_sane = |text: &&str| {
+        (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+    };
+    match headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(is_sane) {
+        Some(given) => given.to_owned(),
+        None => uuid::Uuid::now_v7().to_string(),
+    }
+}
+
+/// A page's reader is a person; whoever calls the API wants JSON, whatever it accepts.
+fn wants_html(path: &str, headers: &HeaderMap) -> bool {
+    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    !path.starts_with("/api/") && accepts.contains("text/html")
+}
+
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sane_request_ids_are_taken_over() {
+        let of = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_str(text).expect("header"));
+            request_id(&headers)
+        };
+        for sane in ["a", "7f3a-b.c_D", &"x".repeat(64)] {
+            assert_eq!(of(sane), sane);
+        }
+        for odd in ["", "a b", "a\"b", "<script>", &"x".repeat(65)] {
+            assert_ne!(of(odd), odd);
+            assert_eq!(of(odd).len(), 36, "{odd:?} should be replaced by a uuid");
+        }
+    }
+
+    #[test]
+    fn the_api_never_answers_with_a_page() {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/html,*/*"));
+        assert!(wants_html("/queues", &headers));
+        assert!(!wants_html("/api/v1/queues", &headers));
+        assert!(!wants_html("/queues", &HeaderMap::new()));
+    }
+}

@@ -1,0 +1,13 @@
+//! HTTP: the API, the event stream and the dashboard. The only crate with axum and templates.
+//!
+//! A request passes one middleware (`edge`), then its handler. What goes wrong is an `api::error::ApiError`, and the edge
+//! writes it down as the reader wants it: problem+json for programs, a page for people.
+
+mod api;
+mod app;
+mod edge;
+mod server;
+mod ui;
+
+pub use api::router::openapi;
+pub use server::serve;

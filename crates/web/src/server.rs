@@ -1,0 +1,102 @@
+//! The accept loop. axum's own has no limit on how long a client may take to send its headers, nor on how many connect.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use engine::Env;
+use engine::work::Stop;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::api::{events, router};
+use crate::app::App;
+
+/// More than that wait in the kernel's queue until one leaves.
+const MAX_CONNECTIONS: usize = 4_096;
+/// From the first byte of a request to the end of its headers; also how long an idle connection is kept.
+const HEAD_LIMIT: Duration = Duration::from_secs(30);
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// Who is at the other end of the connection: a proxy, or the caller itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub SocketAddr);
+
+/// Serves until told to stop, then lets requests in flight finish (bounded by `DRAIN_SECS`). Event streams end at once.
+pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, stop: Stop) -> anyhow::Result<()> {
+    let drain = Duration::from_secs(env.config.drain_secs);
+    let app = App::new(env, metrics, stop.clone());
+    let mut background = JoinSet::new();
+    background.spawn(store::notices::relay(app.env.db.clone()));
+    background.spawn(events::fill(app.clone()));
+    background.spawn(tidy(app.metrics.clone()));
+    let router = router::build(app);
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let permit = tokio::select! { permit = room.clone().acquire_owned() => permit?, () = stop.stopped() => break };
+        let accepted = tokio::select! { accepted = listener.accept() => accepted, () = stop.stopped() => break };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file handles, or the client left before we came: neither ends the server.
+                tracing::warn!(error = ?error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (router, stop) = (router.clone(), stop.clone());
+        connections.spawn(async move {
+            connection(stream, peer, router, stop).await;
+            drop(permit);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    let drained = tokio::time::timeout(drain, async { while connections.join_next().await.is_some() {} }).await;
+    if drained.is_err() {
+        tracing::warn!("{} connections were cut: they took longer than the drain", connections.len());
+    }
+    Ok(())
+}
+
+/// Observations pile up until somebody scrapes, and perhaps nobody does.
+async fn tidy(metrics: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        metrics.run_upkeep();
+    }
+}
+
+async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: Stop) {
+    let _ = stream.set_nodelay(true); // only slower without
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Peer(peer));
+        router.call(request)
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).max_buf_size(HEAD_BYTES);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stop.stopped() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error = ?error, "a connection ended badly");
+    }
+}

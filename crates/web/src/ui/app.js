@@ -1,0 +1,129 @@
+// The one script: signs in with a one-time link, keeps ages true, and keeps the parts marked data-live up to date.
+"use strict";
+
+// ---- a one-time link: its secret is in the fragment, which no server sees; out of the address before anything else happens
+const redeem = () => {
+  const once = /^#once=([\w-]+)$/.exec(location.hash);
+  const form = document.getElementById("once");
+  if (!once || !form) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  form.elements.once.value = once[1];
+  form.submit();
+};
+redeem();
+addEventListener("hashchange", redeem); // the link was pasted into a tab that is on this page already
+
+// ---- a message is said once: reloading does not repeat it
+const address = new URL(location.href);
+if (address.searchParams.has("done")) {
+  address.searchParams.delete("done");
+  history.replaceState(null, "", address);
+}
+
+// ---- ages, by the server's clock, in the server's words (ui/text.rs)
+let ahead = 0; // how far the server's clock is ahead of ours, ms
+const keepClock = (body) => {
+  const now = Date.parse(body.dataset.now);
+  if (now) ahead = now - Date.now();
+};
+const span = (s) =>
+  s < 100 ? `${s} s` : s < 6000 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
+const tellAges = () => {
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const secs = Math.trunc((Date.parse(time.dateTime) - Date.now() - ahead) / 1000);
+    const words = secs === 0 ? "now" : secs > 0 ? `in ${span(secs)}` : `${span(-secs)} ago`;
+    if (time.textContent !== words) time.textContent = words;
+  }
+};
+keepClock(document.body);
+setInterval(tellAges, 1000);
+
+// ---- live parts: an event says that something changed, and then the page is asked for again. Every 5 s even without one,
+// because events are hints. Not while the tab is hidden: a browser has few connections to share among its tabs.
+const state = document.getElementById("live-state");
+if (state && document.querySelector("[data-live]")) {
+  const say = (kind, words) => {
+    if (state.textContent === words) return;
+    state.hidden = false;
+    state.className = `live-state ${kind}`;
+    state.textContent = words;
+  };
+
+  const isBusy = (part) => {
+    const selection = getSelection();
+    return part.contains(document.activeElement) || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
+  };
+
+  const seen = new Map(); // what each part was last given
+  let isLoading = false;
+  let last = 0;
+  const load = async () => {
+    if (isLoading || document.hidden) return;
+    isLoading = true;
+    last = Date.now();
+    try {
+      const answer = await fetch(location.href, {
+        headers: { "X-Requested-With": "live", Accept: "text/html" },
+        signal: AbortSignal.timeout(15000),
+      });
+      if (answer.redirected && new URL(answer.url).pathname === "/signin") {
+        location.assign(answer.url);
+        return;
+      }
+      if (answer.status === 404) location.reload(); // what this page shows has moved on
+      if (!answer.ok) throw new Error(`answered ${answer.status}`);
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      keepClock(fresh.body);
+      for (const time of fresh.querySelectorAll("time")) time.textContent = ""; // an age alone is no change
+      for (const part of document.querySelectorAll("[data-live]")) {
+        const now = fresh.getElementById(part.id)?.innerHTML;
+        if (now !== undefined && now !== seen.get(part) && !isBusy(part)) {
+          part.innerHTML = now;
+          seen.set(part, now);
+        }
+      }
+      tellAges();
+      if (source && source.readyState === EventSource.OPEN) say("live", "Live");
+    } catch {
+      say(navigator.onLine ? "reconnecting" : "offline", navigator.onLine ? "Reconnecting…" : "Offline");
+    } finally {
+      isLoading = false;
+    }
+  };
+
+  // An event is followed after 300 ms, so that a burst is one look, and at most once a second.
+  let planned = null;
+  const plan = () => {
+    planned ??= setTimeout(() => {
+      planned = null;
+      load();
+    }, Math.max(300, last + 1000 - Date.now()));
+  };
+
+  let source = null;
+  const listen = () => {
+    source?.close();
+    source = null;
+    if (document.hidden) return;
+    source = new EventSource("/api/v1/events");
+    source.onopen = () => say("live", "Live");
+    source.onmessage = plan;
+    source.addEventListener("resync", plan);
+    source.onerror = () => {
+      say(navigator.onLine ? "reconnecting" : "offline", navigator.onLine ? "Reconnecting…" : "Offline");
+      // Closed for good means refused: signed out, or the server is starting. The next look finds out which.
+      if (source?.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+      plan();
+    };
+  };
+  document.addEventListener("visibilitychange", () => {
+    listen();
+    if (!document.hidden) load();
+  });
+  addEventListener("online", listen);
+  addEventListener("offline", () => say("offline", "Offline"));
+  addEventListener("pagehide", () => source?.close());
+  setInterval(() => Date.now() - last >= 5000 && load(), 1000);
+  last = Date.now();
+  listen();
+}

@@ -1,0 +1,185 @@
+//! Home: what is wrong and what to do first, then what runs.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use chrono::{DateTime, Utc};
+use engine::health::Overview;
+use engine::work::lanes;
+use store::alerts::Finding;
+use store::schedules::Schedule;
+use store::workers::Health;
+
+use super::layout::Layout;
+use super::queues::LaneRow;
+use super::text::{When, clipped, number, shown, span};
+use super::{Visitor, html};
+use crate::api::error::ApiError;
+use crate::app::{App, DB_LIMIT};
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    layout: Layout,
+    findings: Vec<FindingRow>,
+    tiles: Vec<Tile>,
+    lanes: Vec<LaneRow>,
+    /// The operator's; empty for others.
+    schedules: Vec<ScheduleRow>,
+    is_operator: bool,
+    is_new: bool,
+}
+
+struct FindingRow {
+    what: String,
+    todo: String,
+    /// Where to do it; none when that is not on a page.
+    links: Vec<(String, &'static str)>,
+}
+
+struct Tile {
+    href: String,
+    label: &'static str,
+    value: String,
+    note: String,
+    /// Draws the eye when it should.
+    tone: &'static str,
+}
+
+struct ScheduleRow {
+    name: String,
+    what: &'static str,
+    every: String,
+    next: When,
+    last: When,
+    error: String,
+}
+
+pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<impl IntoResponse, ApiError> {
+    let loaded = store::within(DB_LIMIT, async {
+        let overview = engine::health::overview(&app.env, &visitor).await?;
+        let schedules = if visitor.operates() {
+            let mut conn = app.env.db.acquire().await?;
+            store::schedules::list(&mut conn).await?
+        } else {
+            Vec::new()
+        };
+        Ok((overview, schedules))
+    });
+    let (overview, schedules) = loaded.await?;
+    let now = app.env.clock.now();
+    html(&HomePage {
+        layout: Layout::new(&visitor, now, "Home", "/"),
+        findings: overview.findings.iter().map(FindingRow::from).collect(),
+        tiles: tiles(&overview, visitor.operates()),
+        // Upkeep is the installation's own; until anything else has arrived, the first steps are the page's news.
+        is_new: overview.queues.iter().filter(|counts| counts.lane != "upkeep").all(|counts| total(counts) == 0),
+        lanes: overview.queues.iter().map(|counts| LaneRow::new(counts, now)).collect(),
+        schedules: schedules.iter().map(|schedule| ScheduleRow::new(schedule, now)).collect(),
+        is_operator: visitor.operates(),
+    })
+}
+
+impl From<&Finding> for FindingRow {
+    fn from(finding: &Finding) -> Self {
+        let link = match finding.kind {
+            "dead_items" => Some((format!("/queues/{}?state=dead", finding.subject), "Show them")),
+            "worker_dead" | "worker_stalled" | "no_worker" | "schedule_late" => {
+                Some(("/workers".to_owned(), "Workers"))
+            }
+            "schedule_failing" => Some(("#schedules".to_owned(), "Schedules")),
+            _ => None,
+        };
+        let mut todo = shown(&finding.todo);
+        if let Some(first) = todo.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        let mut what = clipped(&finding.what, 400);
+        if let Some(first) = what.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        Self { what, todo, links: link.into_iter().collect() }
+    }
+}
+
+fn tiles(overview: &Overview, operates: bool) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    if operates {
+        let count = |health: Health| overview.workers.iter().filter(|worker| worker.health() == health).count();
+        let others: Vec<String> = [Health::Late, Health::Stalled]
+            .into_iter()
+            .filter(|health| count(*health) > 0)
+            .map(|health| format!("{} {}", count(health), health.as_str()))
+            .collect();
+        let (alive, is_well) = (count(Health::Alive), others.is_empty() && count(Health::Alive) > 0);
+        let note = match others.as_slice() {
+            [] if alive == 0 => "alive: nothing is processed".to_owned(),
+            [] => "alive".to_owned(),
+            others => format!("alive, {}", others.join(", ")),
+        };
+        let value = number(i64::try_from(alive).unwrap_or(i64::MAX));
+        tiles.push(Tile {
+            href: "/workers".into(),
+            label: "Workers",
+            value,
+            note,
+            tone: if is_well { "good" } else { "bad" },
+        });
+    }
+    let sum = |of: fn(&store::queue::Counts) -> i64| overview.queues.iter().map(of).sum::<i64>();
+    let items: [(&'static str, i64, &str, &'static str); 5] = [
+        ("Waiting", sum(|c| c.waiting), "due or soon due", ""),
+        ("Working", sum(|c| c.working), "in a worker's hands", ""),
+        ("Failed", sum(|c| c.failed), "retried by themselves", "warn"),
+        ("Parked", sum(|c| c.parked), "wait for a time or an event", ""),
+        ("Dead", sum(|c| c.dead), "wait for you", "bad"),
+    ];
+    for (label, n, note, tone) in items {
+        let tone = if n > 0 { tone } else { "" };
+        tiles.push(Tile { href: "/queues".into(), label, value: number(n), note: note.into(), tone });
+    }
+    tiles
+}
+
+fn total(counts: &store::queue::Counts) -> i64 {
+    domain::ItemState::ALL.into_iter().map(|state| counts.of(state)).sum()
+}
+
+impl ScheduleRow {
+    fn new(schedule: &Schedule, now: DateTime<Utc>) -> Self {
+        let known = lanes::SCHEDULES.iter().find(|entry| entry.name == schedule.name);
+        let error = match &schedule.last_error {
+            Some(error) => clipped(error, 300),
+            None => String::new(),
+        };
+        Self {
+            name: shown(&schedule.name),
+            what: known.map_or("belongs to a newer version", |entry| entry.what),
+            every: span(schedule.every_secs as i64),
+            next: When::new(schedule.next_run_at, now),
+            last: When::maybe(schedule.last_run_at, now),
+            error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_leads_to_where_it_is_dealt_with() {
+        let finding =
+            |kind| Finding { kind, subject: "upkeep".into(), what: "2 items".into(), todo: "open Queues".into() };
+        let row = FindingRow::from(&finding("dead_items"));
+        assert_eq!(row.links, [("/queues/upkeep?state=dead".to_owned(), "Show them")]);
+        assert_eq!(row.todo, "Open Queues");
+        assert!(FindingRow::from(&finding("long_transaction")).links.is_empty());
+    }
+
+    #[test]
+    fn words_that_start_with_no_letter_stay() {
+        let odd = Finding { kind: "x", subject: String::new(), what: "é".into(), todo: String::new() };
+        assert_eq!(FindingRow::from(&odd).what, "é");
+    }
+}

@@ -1,0 +1,235 @@
+//! One item: everything about it, and what may be done to it.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::IntoResponse;
+use chrono::{DateTime, Utc};
+use domain::item::Action;
+use domain::{ItemState, Scope};
+use engine::work::LaneEntry;
+use serde::Deserialize;
+use store::queue::Item;
+
+use super::lane::{Button, actions};
+use super::layout::Layout;
+use super::signin::safe_next;
+use super::text::{Badge, When, clipped, number, plural, shown_lines};
+use super::{Posted, Visitor, html};
+use crate::api::error::ApiError;
+use crate::api::extract::{Path, Query};
+use crate::api::queues::{act_on, find_id, find_lane, load_item};
+use crate::app::App;
+
+#[derive(Template)]
+#[template(path = "item.html")]
+struct ItemPage {
+    layout: Layout,
+    lane: &'static str,
+    id: String,
+    badge: Badge,
+    flash: &'static str,
+    story: String,
+    facts: Vec<Fact>,
+    reason: String,
+    error: String,
+    message: String,
+    actions: Vec<Button>,
+    csrf: String,
+    here: String,
+}
+
+struct Fact {
+    label: &'static str,
+    text: String,
+    times: Vec<When>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ItemQuery {
+    #[serde(default)]
+    done: Flash,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ActForm {
+    #[serde(default)]
+    back: String,
+}
+
+/// What the last action did: a code in the address, so that nobody can put words on our page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Flash {
+    Retried,
+    Skipped,
+    Cancelled,
+    Moved,
+    #[default]
+    #[serde(other)]
+    Nothing,
+}
+
+impl Flash {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Retried => "retried",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+            Self::Moved => "moved",
+            Self::Nothing => "",
+        }
+    }
+
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Retried => "The item is due now and will be taken by the next free worker.",
+            Self::Skipped => "The item was skipped. Retry brings it back.",
+            Self::Cancelled => "The item was cancelled. Retry brings it back.",
+            Self::Moved => "The item had moved on meanwhile, so nothing was changed. This is how it is now.",
+            Self::Nothing => "",
+        }
+    }
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path((lane, id)): Path<(String, String)>,
+    Query(query): Query<ItemQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    let lane = find_lane(&lane)?;
+    let item = load_item(&app, &visitor, lane, find_id(&id)?).await?;
+    let now = app.env.clock.now();
+    html(&ItemPage {
+        layout: Layout::new(&visitor, now, format!("{} · {}", item.id, lane.name), "/queues"),
+        lane: lane.name,
+        badge: Badge(item.state.as_str()),
+        flash: query.done.in_words(),
+        story: story(&item),
+        facts: facts(&item, lane, now),
+        reason: shown_lines(item.reason.as_deref().unwrap_or_default()),
+        error: shown_lines(item.error.as_deref().unwrap_or_default()),
+        message: shown_lines(&serde_json::to_string_pretty(&item.message).unwrap_or_default()),
+        actions: if visitor.may(Scope::Write) { actions(&item) } else { Vec::new() },
+        csrf: visitor.csrf(),
+        here: format!("/queues/{}/items/{}", lane.name, item.id),
+        id: item.id,
+    })
+}
+
+/// Does what the button says and returns to where it was pressed.
+pub(crate) async fn act(
+    State(app): State<App>,
+    Path((lane, id, action)): Path<(String, String, Action)>,
+    Posted { caller, form }: Posted<ActForm>,
+) -> Result<impl IntoResponse, ApiError> {
+    caller.need(Scope::Write)?;
+    let lane = find_lane(&lane)?;
+    let done = act_on(&app, &caller, lane, find_id(&id)?, action).await;
+    let (flash, is_gone) = match done {
+        Ok(now) => {
+            let flash = match action {
+                Action::Retry => Flash::Retried,
+                Action::Skip => Flash::Skipped,
+                Action::Cancel => Flash::Cancelled,
+            };
+            (flash, now.is_none())
+        }
+        Err(ApiError::NotFound("item")) => (Flash::Moved, true),
+        Err(ApiError::Conflict(_)) => (Flash::Moved, false),
+        Err(error) => return Err(error),
+    };
+    let list = format!("/queues/{}", lane.name);
+    let item_page = format!("{list}/items/{id}");
+    let back = match safe_next(&form.back) {
+        "/" => list,
+        back if is_gone && back == item_page => list, // a replay goes on under another id
+        back => back.to_owned(),
+    };
+    Ok((StatusCode::SEE_OTHER, [(LOCATION, with_flash(&back, flash))]))
+}
+
+fn with_flash(address: &str, flash: Flash) -> String {
+    let joint = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{joint}done={}", flash.code())
+}
+
+/// The item's state as a sentence, with what comes next.
+fn story(item: &Item) -> String {
+    let attempts = plural(item.attempts.into(), "attempt", "attempts");
+    match item.state {
+        ItemState::Waiting => "Waits for a free worker.".into(),
+        ItemState::Working => {
+            let by = item.held_by.as_deref().map_or_else(|| "a worker".to_owned(), |by| clipped(by, 80));
+            format!("{by} works on it. If that worker falls silent, another takes it over when the lease ends.")
+        }
+        ItemState::Failed => {
+            format!("Failed after {attempts}; it will be tried again by itself, or at once with Retry.")
+        }
+        ItemState::Parked if item.due_at.is_some() => {
+            "Left its queue to wait; it comes back by itself when its time has come.".into()
+        }
+        ItemState::Parked => "Left its queue until what it waits for happens, or you press Retry.".into(),
+        ItemState::Dead => {
+            format!("Given up after {attempts}. Read why, then retry it, or skip it if it need not be done.")
+        }
+        ItemState::Skipped => "Need not be done. Retry brings it back as a new message.".into(),
+        ItemState::Cancelled => "Was stopped. Retry brings it back as a new message.".into(),
+    }
+}
+
+fn facts(item: &Item, lane: &LaneEntry, now: DateTime<Utc>) -> Vec<Fact> {
+    let text = |label, text: String| Some(Fact { label, text, times: Vec::new() });
+    let time = |label, at: Option<DateTime<Utc>>| {
+        at.map(|at| Fact { label, text: String::new(), times: vec![When::new(at, now)] })
+    };
+    let due = match item.state {
+        ItemState::Working => time("Lease ends", item.due_at),
+        ItemState::Waiting | ItemState::Failed | ItemState::Parked => time("Due", item.due_at),
+        _ => None,
+    };
+    let held = item.held_by.as_deref().filter(|_| item.state == ItemState::Working).map(|by| Fact {
+        label: "Taken by",
+        text: clipped(by, 120),
+        times: item.held_since.map(|since| When::new(since, now)).into_iter().collect(),
+    });
+    let waits = match item.waits {
+        0 => None,
+        waits => text("Waits", format!("{}, which cost no attempt", number(waits.into()))),
+    };
+    [
+        time("Arrived", Some(item.enqueued_at)),
+        text("Attempts", format!("{} of {}", number(item.attempts.into()), lane.max_attempts)),
+        waits,
+        held,
+        due,
+        time("Last failure", item.error_at),
+        time("Ended", item.ended_at),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_codes_become_words() {
+        for flash in [Flash::Retried, Flash::Skipped, Flash::Cancelled, Flash::Moved, Flash::Nothing] {
+            let parsed: ItemQuery = serde_json::from_value(serde_json::json!({ "done": flash.code() })).expect("query");
+            assert_eq!(parsed.done, flash);
+        }
+        let odd: ItemQuery = serde_json::from_value(serde_json::json!({ "done": "<b>pwned</b>" })).expect("query");
+        assert_eq!(odd.done.in_words(), "");
+    }
+
+    #[test]
+    fn a_flash_joins_what_the_address_has() {
+        assert_eq!(with_flash("/queues/upkeep", Flash::Skipped), "/queues/upkeep?done=skipped");
+        assert_eq!(with_flash("/queues/upkeep?state=dead", Flash::Retried), "/queues/upkeep?state=dead&done=retried");
+    }
+}

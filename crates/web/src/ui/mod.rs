@@ -1,0 +1,94 @@
+//! The dashboard. A page is a struct with exactly what its template prints, already in words; the template lies beside it.
+
+pub(crate) mod assets;
+pub(crate) mod error;
+pub(crate) mod home;
+pub(crate) mod item;
+pub(crate) mod lane;
+mod layout;
+pub(crate) mod queues;
+pub(crate) mod reference;
+pub(crate) mod signin;
+mod text;
+pub(crate) mod workers;
+
+use std::ops::Deref;
+
+use askama::Template;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::Method;
+use axum::http::request::Parts;
+use axum::response::Html;
+use domain::Scope;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::auth::{Caller, Credential};
+use crate::api::error::ApiError;
+use crate::api::extract::Form;
+use crate::api::origin;
+use crate::app::App;
+
+fn html(page: &impl Template) -> Result<Html<String>, ApiError> {
+    page.render()
+        .map(Html)
+        .map_err(|error| ApiError::Internal(anyhow::anyhow!("a template could not be filled: {error}")))
+}
+
+/// Somebody who looks at a page and may. Only looks: it is refused for a request that changes something, which takes a [`Posted`].
+pub(crate) struct Visitor(Caller);
+
+impl Visitor {
+    /// What this visitor's forms carry. Empty for one who came with a key: it has the API.
+    pub fn csrf(&self) -> String {
+        match &self.0.credential {
+            Credential::Session(session) => origin::csrf_token(session),
+            Credential::Key(_) => String::new(),
+        }
+    }
+}
+
+impl Deref for Visitor {
+    type Target = domain::Caller;
+    fn deref(&self) -> &domain::Caller {
+        &self.0
+    }
+}
+
+impl FromRequestParts<App> for Visitor {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        if !matches!(parts.method, Method::GET | Method::HEAD) {
+            return Err(ApiError::MethodNotAllowed);
+        }
+        let caller = Caller::of(&parts.headers, app).await?;
+        caller.need(Scope::Read)?;
+        Ok(Self(caller))
+    }
+}
+
+/// A form that a visitor sent from one of our pages, with the token that proves it.
+pub(crate) struct Posted<T> {
+    pub caller: Caller,
+    pub form: T,
+}
+
+#[derive(Deserialize)]
+struct Sent<T> {
+    #[serde(default)]
+    csrf: String,
+    #[serde(flatten)]
+    form: T,
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for Posted<T> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let headers = request.headers().clone();
+        let caller = Caller::of(&headers, app).await?;
+        let Credential::Session(session) = &caller.credential else { return Err(ApiError::CrossSite) };
+        let Form(Sent { csrf, form }) = Form::from_request(request, app).await?;
+        origin::check(&headers, app.env.config.public_url.as_deref(), session, &csrf)?;
+        Ok(Self { caller, form })
+    }
+}

@@ -1,0 +1,170 @@
+//! Words for people: times, numbers, and text from outside made safe to look at. (Askama escapes it for HTML.)
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+/// Text from outside on one line. Characters that hide, or turn the reading direction of what follows, are shown instead of
+/// obeyed, so that nothing can pose as something else.
+pub(super) fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => out.push(' '),
+            '\0'..='\x1f' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')), // ␀ ␁ ␛ …
+            '\x7f' => out.push('\u{2421}'),
+            '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => {
+                mark(&mut out, c)
+            }
+            '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => {
+                mark(&mut out, c)
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same, keeping its lines.
+pub(super) fn shown_lines(text: &str) -> String {
+    text.lines().map(|line| shown(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
+}
+
+/// The same on one line of at most so many characters.
+pub(super) fn clipped(text: &str, most: usize) -> String {
+    let text = shown(text);
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text,
+    }
+}
+
+fn mark(out: &mut String, c: char) {
+    out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+}
+
+/// A time as a person says it now: `12 s ago`. The page's script keeps it true; the exact time is its title.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct When {
+    at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+impl When {
+    pub fn new(at: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+        Self { at: Some(at), now }
+    }
+
+    /// A dash when there is none.
+    pub fn maybe(at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Self {
+        Self { at, now }
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(at) = self.at else { return f.write_str("–") };
+        let (exact, words) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), relative(at - self.now));
+        write!(f, r#"<time datetime="{exact}" title="{}">{words}</time>"#, at.format("%Y-%m-%d %H:%M:%S UTC"))
+    }
+}
+
+impl HtmlSafe for When {} // made of digits and our own words
+
+/// A state as a coloured word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Badge(pub &'static str);
+
+impl fmt::Display for Badge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, r#"<span class="badge {0}">{0}</span>"#, self.0)
+    }
+}
+
+impl HtmlSafe for Badge {} // names of states
+
+/// `12 s ago`, `in 3 min`, `now`. The page's script says it in the same words.
+fn relative(from_now: TimeDelta) -> String {
+    let secs = from_now.num_seconds();
+    match secs {
+        0 => "now".into(),
+        1.. => format!("in {}", span(secs)),
+        _ => format!("{} ago", span(-secs)),
+    }
+}
+
+/// A length of time in its largest unit: `90 s`, `12 min`, `5 h`, `3 d`.
+pub(super) fn span(secs: i64) -> String {
+    match secs {
+        ..=99 => format!("{secs} s"),
+        100..=5_999 => format!("{} min", secs / 60),
+        6_000..=172_799 => format!("{} h", secs / 3_600),
+        _ => format!("{} d", secs / 86_400),
+    }
+}
+
+/// `12,345`.
+pub(super) fn number(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut out = String::from(if n < 0 { "-" } else { "" });
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+pub(super) fn plural(n: i64, one: &str, many: &str) -> String {
+    format!("{} {}", number(n), if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_hides_or_turns_is_shown() {
+        let cases = [
+            ("plain ünïcode 日本語 🙂", "plain ünïcode 日本語 🙂"),
+            ("invoice\u{202e}fdp.exe", "invoice⟨U+202E⟩fdp.exe"),
+            ("a\u{200b}b\u{feff}c\u{2066}", "a⟨U+200B⟩b⟨U+FEFF⟩c⟨U+2066⟩"),
+            ("a\0b\x1b[31mc\x7f", "a␀b␛[31mc␡"),
+            ("one\ntwo\tthree\u{2028}four", "one two three four"),
+            ("c1\u{9b}", "c1⟨U+009B⟩"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(shown(given), expected);
+        }
+        assert_eq!(shown_lines("{\n\t\"a\": \u{202e}\n}"), "{\n    \"a\": ⟨U+202E⟩\n}");
+    }
+
+    #[test]
+    fn clipping_counts_characters_not_bytes() {
+        assert_eq!(clipped("ééé", 3), "ééé");
+        assert_eq!(clipped("éé ééé", 3), "éé…");
+    }
+
+    #[test]
+    fn times_and_numbers_read_well() {
+        let of = |secs| relative(TimeDelta::seconds(secs));
+        let cases = [
+            (0, "now"),
+            (-1, "1 s ago"),
+            (-99, "99 s ago"),
+            (-100, "1 min ago"),
+            (-7_300, "2 h ago"),
+            (-200_000, "2 d ago"),
+            (45, "in 45 s"),
+        ];
+        for (secs, words) in cases {
+            assert_eq!(of(secs), words);
+        }
+        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567"), (-1_000, "-1,000")];
+        for (n, words) in cases {
+            assert_eq!(number(n), words);
+        }
+    }
+}
