@@ -41,10 +41,11 @@ create table if not exists ai.vectorizer_worker_progress (
     updated_at timestamptz not null default now()
 );
 
--- Wall clock (clock_timestamp), not transaction time: a heartbeat from a long transaction must not look old.
+-- Wall clock (clock_timestamp), not transaction time: a heartbeat from a long transaction must not look old. Looked up by name
+-- alone: pgai's take int where ours take bigint, and a second function of the name would make calls ambiguous.
 do $outer$
 begin
-    if to_regprocedure('ai._worker_start(text,interval)') is null then
+    if not exists (select from pg_proc where pronamespace = 'ai'::regnamespace and proname = '_worker_start') then
         create function ai._worker_start(version text, expected_heartbeat_interval interval) returns uuid
         language sql volatile security invoker
         set search_path = pg_catalog, pg_temp
@@ -55,7 +56,7 @@ begin
         $$;
     end if;
 
-    if to_regprocedure('ai._worker_heartbeat(uuid,bigint,bigint,text)') is null then
+    if not exists (select from pg_proc where pronamespace = 'ai'::regnamespace and proname = '_worker_heartbeat') then
         create function ai._worker_heartbeat(
             worker_id uuid,
             num_successes_since_last_heartbeat bigint,
@@ -76,7 +77,7 @@ begin
         $$;
     end if;
 
-    if to_regprocedure('ai._worker_progress(uuid,integer,bigint,text)') is null then
+    if not exists (select from pg_proc where pronamespace = 'ai'::regnamespace and proname = '_worker_progress') then
         create function ai._worker_progress(
             worker_id uuid,
             worker_vectorizer_id int4,

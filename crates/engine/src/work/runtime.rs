@@ -69,13 +69,10 @@ impl Runtime {
     /// back when the grace is over. `role` is what the Workers page calls this process.
     pub async fn run(self, role: &str, stop: Stop) {
         let this = Arc::new(self);
-        let tracking = tokio::spawn(tracking::run(
-            this.env.clone(),
-            this.lanes.clone(),
-            this.beats.clone(),
-            role.to_owned(),
-            stop.clone(),
-        ));
+        let drained = Stop::default();
+        let tracked =
+            tracking::run(this.env.clone(), this.lanes.clone(), this.beats.clone(), role.to_owned(), drained.clone());
+        let tracking = tokio::spawn(tracked);
         let mut background = JoinSet::new();
         background.spawn(store::notices::relay(this.env.db.clone()));
         background.spawn(scheduler::run(this.env.clone(), stop.clone()));
@@ -90,7 +87,7 @@ impl Runtime {
         }
         while loops.join_next().await.is_some() {}
         background.abort_all(); // leases and notices were kept up to here, while draining
-        drop(this);
+        drained.stop();
         let _ = tracking.await; // says goodbye with the last counts
     }
 

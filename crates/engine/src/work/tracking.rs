@@ -12,32 +12,22 @@ use crate::Env;
 
 const DB_LIMIT: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(env: Env, lanes: Vec<Arc<LaneCounters>>, beats: Arc<Beats>, role: String, stop: Stop) {
+/// Until `drained`: a stopping worker is alive while it drains, and says so.
+pub(super) async fn run(env: Env, lanes: Vec<Arc<LaneCounters>>, beats: Arc<Beats>, role: String, drained: Stop) {
     let interval = Duration::from_secs(env.config.worker_heartbeat_secs);
-    let Some(id) = register(&env, interval, &role, &stop).await else { return };
+    let Some(id) = register(&env, interval, &role, &drained).await else { return };
     tracing::info!(worker.id = %id, "worker {id} is running {} lanes", lanes.len());
-    // The runtime drops its share of the lanes when the drain is over; until then a stopping worker is alive and says so.
-    let drained = || Arc::strong_count(&beats) == 1;
     loop {
         beat(&env, id, &lanes, &beats, false).await;
-        let next = tokio::time::Instant::now() + interval;
-        while tokio::time::Instant::now() < next {
-            if stop.is_stopping() && drained() {
-                beat(&env, id, &lanes, &beats, true).await;
-                return;
-            }
-            let tick = Duration::from_millis(50).min(next - tokio::time::Instant::now());
-            if stop.is_stopping() {
-                tokio::time::sleep(tick).await;
-            } else {
-                tokio::select! { () = tokio::time::sleep_until(next) => {} () = stop.stopped() => {} }
-            }
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            () = drained.stopped() => return beat(&env, id, &lanes, &beats, true).await,
         }
     }
 }
 
-/// Registers, however long the database takes to come. None: told to stop before, or this database tracks nobody.
-async fn register(env: &Env, interval: Duration, role: &str, stop: &Stop) -> Option<WorkerId> {
+/// Registers, however long the database takes to come. None: it ended before, or this database tracks nobody.
+async fn register(env: &Env, interval: Duration, role: &str, drained: &Stop) -> Option<WorkerId> {
     loop {
         let started = store::within(DB_LIMIT, async {
             let mut conn = env.db.acquire().await?;
@@ -55,7 +45,7 @@ async fn register(env: &Env, interval: Duration, role: &str, stop: &Stop) -> Opt
             Ok(Some(id)) => return Some(id),
             Err(error) => tracing::debug!(error = ?error, "the worker could not register yet"),
         }
-        tokio::select! { () = tokio::time::sleep(Duration::from_secs(1)) => {} () = stop.stopped() => return None }
+        tokio::select! { () = tokio::time::sleep(Duration::from_secs(1)) => {} () = drained.stopped() => return None }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use domain::WorkerId;
+use store::Db;
 use store::workers::{self, Beat, Health, LaneBeat};
-use testkit::World;
+use testkit::{Cluster, World};
 
 async fn start(world: &World, interval_secs: u64) -> WorkerId {
     let mut conn = world.conn().await;
@@ -32,6 +33,65 @@ async fn heartbeats_add_up_and_keep_the_last_error() {
     beat(&world, id, 0, 1, Some("second")).await;
     let worker = workers::list(&mut conn, &[]).await.expect("workers").remove(0);
     assert_eq!(worker.last_error_message.as_deref(), Some("second"));
+}
+
+/// What `pgai install` does: its SQL, as its own superuser would run it.
+async fn install_pgai(admin: &store::ConnectTo) -> store::Result<()> {
+    let path = std::env::var("PGAI_SQL").expect("PGAI_SQL is not set; run the tests by ./test");
+    let sql = std::fs::read_to_string(path)
+        .expect("pgai's SQL")
+        .replace("@extschema:vector@", "public")
+        .replace("__version__", "0.12.1");
+    let mut tx = Db::lazy(admin, 1, Duration::from_secs(10)).begin().await?;
+    sqlx::raw_sql("reset role; create extension if not exists vector").execute(&mut *tx).await?;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut *tx).await?;
+    tx.commit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_pgai_set_up_is_used_as_it_is() {
+    let cluster = Cluster::private().await;
+    let admin = cluster.running().admin;
+    // The roles of our pool exist once any database of the server was migrated.
+    cluster.database("before").await;
+    store::migrate::create_database(&admin.database("postgres"), "pgai", None).await.expect("a database");
+    install_pgai(&admin.database("pgai")).await.expect("pgai's own installation");
+    let world = World::with(cluster.database("pgai").await, domain::Clock::System).await;
+    let mut conn = world.conn().await;
+    let functions: i64 = sqlx::query_scalar(
+        "select count(*) from pg_proc where pronamespace = 'ai'::regnamespace and proname like '\\_worker\\_%'",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .expect("a count");
+    assert_eq!(functions, 3, "pgai's functions were overloaded");
+    let id = start(&world, 5).await;
+    beat(&world, id, 3, 1, Some("told to")).await;
+    let worker = workers::list(&mut conn, &[]).await.expect("workers").remove(0);
+    assert_eq!((worker.success_count, worker.error_count, worker.health()), (3, 1, Health::Alive));
+    // Its operators clean up themselves: retention leaves the rows alone.
+    sqlx::query("update ai.vectorizer_worker_process set last_heartbeat = now() - interval '30 days'")
+        .execute(&mut *conn)
+        .await
+        .expect("aged");
+    store::retention::enforce(&mut conn, None, &[]).await.expect("retention");
+    assert_eq!(workers::list(&mut conn, &[]).await.expect("workers").len(), 1);
+}
+
+#[tokio::test]
+async fn a_silent_worker_is_removed_after_a_week() {
+    let world = World::now().await;
+    start(&world, 5).await;
+    start(&world, 5).await;
+    let mut conn = world.conn().await;
+    let age = "update ai.vectorizer_worker_process set last_heartbeat = now() - interval '8 days' where id = (select id from ai.vectorizer_worker_process limit 1)";
+    sqlx::query(age).execute(&mut *conn).await.expect("aged");
+    assert_eq!(
+        store::retention::enforce(&mut conn, None, &[]).await.expect("retention"),
+        2,
+        "its row and ours beside it"
+    );
+    assert_eq!(workers::list(&mut conn, &[]).await.expect("workers").len(), 1);
 }
 
 #[tokio::test]

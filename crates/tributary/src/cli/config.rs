@@ -1,0 +1,42 @@
+//! `tributary config`: every setting in force, and what is kept for how long. Secrets print as `***`.
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use engine::config::in_force;
+use engine::work::lanes;
+use store::retention;
+
+use super::table;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// As JSON, for scripts.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(command: &clap::Command, matches: &ArgMatches, args: Args) -> anyhow::Result<ExitCode> {
+    let settings = in_force(command, matches);
+    if args.json {
+        let all = serde_json::json!({ "settings": settings, "retention": retention::RULES });
+        println!("{}", serde_json::to_string_pretty(&all)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> =
+        settings.into_iter().map(|setting| vec![setting.name, setting.value, setting.from.into()]).collect();
+    table::print(&["setting", "value", "from"], &rows);
+    println!();
+    let kept: Vec<Vec<String>> = retention::RULES
+        .iter()
+        .map(|rule| vec![rule.table.into(), format!("{} days", rule.keep_days), rule.what.into()])
+        .collect();
+    table::print(&["table", "kept", "what"], &kept);
+    println!();
+    let ticks: Vec<Vec<String>> = lanes::SCHEDULES
+        .iter()
+        .map(|tick| vec![tick.name.into(), format!("{} s", tick.every.as_secs()), tick.what.into()])
+        .collect();
+    table::print(&["schedule", "every", "what"], &ticks);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,101 @@
+//! `tributary doctor`: checks everything and says what to do about each finding. Ends with 1 when something is wrong.
+
+use std::process::ExitCode;
+
+use domain::Caller;
+use engine::{Config, Env, database, health};
+use store::doctor::{Check, examine};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// As JSON, for scripts.
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let mut checks = vec![data_folder(&config)];
+    match database::find(&config).await {
+        Ok(found) => {
+            checks.extend(examine(&found.login).await);
+            if checks.iter().all(|check| check.is_ok) {
+                checks.extend(master_key(&found, &config));
+                checks.extend(running(&found.env(&config)?).await);
+            }
+        }
+        Err(error) if config.database_url.is_none() => {
+            checks.push(Check::bad(
+                "server",
+                format!("{error}").lines().next().unwrap_or_default(),
+                "run `tributary up`",
+            ));
+        }
+        Err(error) => checks.push(Check::bad(
+            "DATABASE_URL",
+            error.to_string(),
+            "write it as postgres://user:password@host:5432/database",
+        )),
+    }
+    if config.database_url.is_some() {
+        checks.push(Check::ok(
+            "backup",
+            "the database is yours to back up; back up master.key with it, or no stored token can be read",
+        ));
+    }
+    let is_well = checks.iter().all(|check| check.is_ok);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&checks)?);
+    } else {
+        for check in &checks {
+            println!("{} {:12} {}", if check.is_ok { "ok     " } else { "PROBLEM" }, check.name, check.found);
+            if !check.is_ok {
+                println!("        {:12} what to do: {}", "", check.todo);
+            }
+        }
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn data_folder(config: &Config) -> Check {
+    let dir = &config.data_dir;
+    if !dir.exists() {
+        return Check::ok("data folder", format!("{} is made by the first `up`", dir.display()));
+    }
+    match std::fs::File::options().append(true).create(true).open(dir.join("up.lock")) {
+        Ok(_) => Check::ok("data folder", dir.display().to_string()),
+        Err(error) => Check::bad(
+            "data folder",
+            format!("{}: {error}", dir.display()),
+            "run as the user who made it, or set DATA_DIR",
+        ),
+    }
+}
+
+fn master_key(found: &database::Database, config: &Config) -> Option<Check> {
+    Some(match found.env(config) {
+        Ok(env) => Check::ok(
+            "master key",
+            format!("key {}; without it no stored token can be read, so back it up", env.vault.key_id()),
+        ),
+        Err(error) => {
+            Check::bad("master key", error.to_string(), "restore master.key from your backup, or set MASTER_KEY")
+        }
+    })
+}
+
+/// What Home would show to whoever operates this.
+async fn running(env: &Env) -> Vec<Check> {
+    let look = async {
+        let mut conn = env.db.acquire().await?;
+        let tenant_id = store::tenants::ensure_operator(&mut conn).await?;
+        drop(conn);
+        health::overview(env, &Caller::local("doctor", tenant_id, true)).await
+    };
+    match look.await {
+        Ok(overview) if overview.findings.is_empty() => vec![Check::ok("work", "workers live, nothing is given up")],
+        Ok(overview) => {
+            overview.findings.into_iter().map(|finding| Check::bad("work", finding.what, finding.todo)).collect()
+        }
+        Err(error) => vec![Check::bad("work", format!("{:#}", anyhow::Error::from(error)), "see the server's log")],
+    }
+}

@@ -1,0 +1,129 @@
+//! `tributary key` and `tributary signin`: keys for programs, links for browsers.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use domain::{KeyId, Scope, TenantId};
+use engine::{Config, Env};
+use store::{keys, people, sessions, tenants};
+
+use super::{env, table};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a key and print it, once. One key per device or program.
+    Create {
+        /// What it is for: shown wherever the key acts.
+        name: String,
+        /// What it may do: read, write, agent, service (everything of its tenant).
+        #[arg(long, value_delimiter = ',', default_value = "read,write")]
+        scopes: Vec<Scope>,
+        /// Whose it is, by address; the person is made when new.
+        #[arg(long)]
+        person: Option<String>,
+        /// Tenant by name or id; yours when left out.
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+    /// List the keys of a tenant (never the keys themselves).
+    List {
+        #[arg(long)]
+        tenant: Option<String>,
+        /// As JSON, for scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuse a key from now on.
+    Revoke {
+        id: KeyId,
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+}
+
+#[derive(clap::Args)]
+pub struct SigninArgs {
+    /// Tenant by name or id; yours when left out.
+    #[arg(long)]
+    tenant: Option<String>,
+}
+
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let env = env(&config).await?;
+    let mut conn = env.db.acquire().await?;
+    match args.command {
+        Command::Create { name, scopes, person, tenant } => {
+            let tenant_id = find(&mut conn, tenant.as_deref()).await?;
+            let mut tx = env.db.begin().await?;
+            let person_id = match &person {
+                Some(email) => Some(people::ensure(&mut tx, tenant_id, email).await?),
+                None => None,
+            };
+            let (id, secret) = keys::create(&mut tx, tenant_id, person_id, &name, &scopes).await?;
+            tx.commit().await?;
+            eprintln!("key {id}; it is shown this once:");
+            println!("{}", secret.reveal());
+        }
+        Command::List { tenant, json } => {
+            let tenant_id = find(&mut conn, tenant.as_deref()).await?;
+            let keys = keys::list(&mut conn, tenant_id).await?;
+            if json {
+                println!("{}", serde_json::to_string_pretty(&keys)?);
+                return Ok(ExitCode::SUCCESS);
+            }
+            let now = env.clock.now();
+            let row = |key: &keys::Key| {
+                let used = key.last_used_at.map_or("never".into(), |at| table::ago(at, now));
+                let state = if key.revoked_at.is_some() { "revoked" } else { "good" };
+                vec![
+                    key.id.to_string(),
+                    key.name.clone(),
+                    key.scopes.join(","),
+                    key.person.clone().unwrap_or_default(),
+                    used,
+                    state.into(),
+                ]
+            };
+            table::print(
+                &["id", "name", "scopes", "person", "used", "state"],
+                &keys.iter().map(row).collect::<Vec<_>>(),
+            );
+        }
+        Command::Revoke { id, tenant } => {
+            let tenant_id = find(&mut conn, tenant.as_deref()).await?;
+            if !keys::revoke(&mut conn, tenant_id, id).await? {
+                bail!("there is no good key {id}\n\nhint: `tributary key list` shows them");
+            }
+            println!("revoked; servers refuse it within 5 s");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub async fn signin(config: Config, args: SigninArgs) -> anyhow::Result<ExitCode> {
+    println!("{}", new_link(&env(&config).await?, args.tenant.as_deref()).await?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The secret is in the fragment, which a browser sends to nobody: no log has it.
+pub async fn new_link(env: &Env, tenant: Option<&str>) -> anyhow::Result<String> {
+    let mut tx = env.db.begin().await?;
+    let tenant_id = find(&mut tx, tenant).await?;
+    let key_id = keys::ensure_dashboard(&mut tx, tenant_id).await?;
+    let link = sessions::new_link(&mut tx, env.clock.sql(), tenant_id, key_id).await?;
+    tx.commit().await?;
+    Ok(format!("{}/signin#once={}", env.config.base_url(), link.reveal()))
+}
+
+async fn find(conn: &mut store::PgConnection, tenant: Option<&str>) -> anyhow::Result<TenantId> {
+    tenants::find(conn, tenant).await?.with_context(|| {
+        format!("there is no tenant {:?}\n\nhint: `tributary tenant list` shows them", tenant.unwrap_or_default())
+    })
+}

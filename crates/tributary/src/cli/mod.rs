@@ -1,0 +1,92 @@
+//! The commands, one file each. Data goes to stdout, everything else to stderr.
+
+mod bench;
+mod config;
+mod doctor;
+mod down;
+mod key;
+mod migrate;
+mod process;
+mod queue;
+mod table;
+mod tenant;
+mod up;
+mod worker;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use engine::Config;
+
+/// A self-hosted ingestion engine: everything a company hears and knows, in one memory.
+#[derive(Parser)]
+#[command(name = "tributary", version, about, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub config: Config,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run everything on this machine: database, server, workers.
+    Up,
+    /// Stop what `up` started, the embedded database included.
+    Down,
+    /// Run the HTTP server alone: API and dashboard.
+    Serve,
+    /// Run a worker alone, or list the workers.
+    Worker(worker::Args),
+    /// Bring the database to this binary's schema.
+    Migrate,
+    /// Check everything, and say what to do about each finding.
+    Doctor(doctor::Args),
+    /// Print every setting in force and where it came from.
+    Config(config::Args),
+    /// Print a link that signs a browser in, once.
+    Signin(key::SigninArgs),
+    /// Tenants: one per customer.
+    Tenant(tenant::Args),
+    /// API keys: create, list, revoke.
+    Key(key::Args),
+    /// Lanes and their items: list, inspect, retry, skip, cancel.
+    Queue(queue::Args),
+    /// Measure speed beside a limit measured in the same run.
+    Bench(bench::Args),
+    /// List the points where a test can make this program die (TRIBUTARY_CRASH).
+    #[command(hide = true)]
+    CrashPoints,
+}
+
+pub async fn run() -> anyhow::Result<ExitCode> {
+    let command = Cli::command();
+    let matches = command.clone().get_matches();
+    let Cli { config, command: chosen } = Cli::from_arg_matches(&matches)?;
+    store::crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;
+    match chosen {
+        Command::Up => up::run(config).await,
+        Command::Down => down::run(config).await,
+        Command::Serve => process::serve(config).await,
+        Command::Worker(args) => worker::run(config, args).await,
+        Command::Migrate => migrate::run(config).await,
+        Command::Doctor(args) => doctor::run(config, args).await,
+        Command::Config(args) => config::run(&command, &matches, args),
+        Command::Signin(args) => key::signin(config, args).await,
+        Command::Tenant(args) => tenant::run(config, args).await,
+        Command::Key(args) => key::run(config, args).await,
+        Command::Queue(args) => queue::run(config, args).await,
+        Command::Bench(args) => bench::run(config, args).await,
+        Command::CrashPoints => {
+            for point in store::crash::Point::ALL {
+                println!("{}", point.name());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The environment of a command that operates a running installation.
+async fn env(config: &Config) -> anyhow::Result<engine::Env> {
+    engine::database::find(config).await?.env(config)
+}

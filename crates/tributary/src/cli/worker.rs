@@ -1,0 +1,60 @@
+//! `tributary worker`: runs the lanes; `worker list` shows who does.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use engine::{Config, health};
+
+use super::{env, process, table};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the workers: alive, late, stalled, dead, stopped.
+    List {
+        /// As JSON, for scripts.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let Some(Command::List { json }) = args.command else { return process::work(config).await };
+    let env = env(&config).await?;
+    let mut conn = env.db.acquire().await?;
+    let workers = health::list_workers(&env, &mut conn).await?;
+    if json {
+        let with_health = |worker: &store::workers::Worker| -> anyhow::Result<serde_json::Value> {
+            let mut value = serde_json::to_value(worker)?;
+            value["health"] = worker.health().as_str().into();
+            Ok(value)
+        };
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&workers.iter().map(with_health).collect::<anyhow::Result<Vec<_>>>()?)?
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |worker: &store::workers::Worker| {
+        vec![
+            worker.health().as_str().into(),
+            format!("{}:{}", worker.host.as_deref().unwrap_or("?"), worker.pid.unwrap_or(0)),
+            worker.role.clone().unwrap_or_default(),
+            format!("{:.0} s ago", worker.silent_secs),
+            worker.success_count.to_string(),
+            worker.error_count.to_string(),
+            format!("{:.1}", worker.per_minute()),
+            worker.stalled_because.clone().or_else(|| worker.last_error_message.clone()).unwrap_or_default(),
+        ]
+    };
+    table::print(
+        &["health", "worker", "role", "heartbeat", "done", "errors", "a minute", "last error"],
+        &workers.iter().map(row).collect::<Vec<_>>(),
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,23 @@
+//! Logs go to stderr, as text for people or JSON for machines.
+
+use std::io::IsTerminal as _;
+
+use anyhow::Context as _;
+use engine::Config;
+use engine::config::LogFormat;
+use tracing_subscriber::EnvFilter;
+
+pub fn start(config: &Config) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&config.log).with_context(|| format!("LOG={:?} is no filter", config.log))?;
+    // The database driver notes every slow statement with its text; that is for whoever asks for it.
+    let filter = if config.log.contains("sqlx") { filter } else { filter.add_directive("sqlx=error".parse()?) };
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    match config.log_format {
+        LogFormat::Text => logs.with_target(false).init(),
+        LogFormat::Json => logs.json().flatten_event(true).init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! What commands print, and that secrets are not in it.
+
+use testkit::World;
+
+use crate::app::{Folder, command, run};
+
+#[test]
+fn help_reads_as_documented() {
+    let folder = Folder::new();
+    let (output, said, _) = run(command(&folder.0, 7171).arg("-h"));
+    assert!(output.status.success());
+    insta::assert_snapshot!("help", said);
+}
+
+#[test]
+fn config_prints_every_setting_and_no_secret() {
+    let folder = Folder::new();
+    let mut asked = command(&folder.0, 7171);
+    asked
+        .env("DATABASE_URL", "postgres://me:canary-1a2b@db/x")
+        .env("MASTER_KEY", "canary-3c4d")
+        .env("ALERT_WEBHOOK_URL", "https://x/canary-5e6f");
+    let (output, said, error) = run(asked.args(["config", "--lane-slots", "3"]));
+    assert!(output.status.success(), "{error}");
+    assert!(!format!("{said}{error}").contains("canary"), "S13: {said}");
+    for (setting, value, from) in
+        [("DATABASE_URL", "***", "environment"), ("LANE_SLOTS", "3", "flag"), ("REQUEST_SECS", "30", "default")]
+    {
+        let line = said
+            .lines()
+            .find(|line| line.starts_with(setting))
+            .unwrap_or_else(|| panic!("{setting} is missing:\n{said}"));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, [setting, value, from]);
+    }
+    assert!(said.contains("tributary.alerts") && said.contains("90 days"), "retention is missing:\n{said}");
+}
+
+#[test]
+fn a_wrong_crash_point_is_refused_and_the_right_ones_are_listed() {
+    let folder = Folder::new();
+    let (output, _, said) = run(command(&folder.0, 7171).env("TRIBUTARY_CRASH", "nowhere:abort").arg("config"));
+    assert!(!output.status.success() && said.contains("crash-points"), "{said}");
+    let (output, said, _) = run(command(&folder.0, 7171).arg("crash-points"));
+    assert!(output.status.success());
+    assert_eq!(said.lines().count(), store::crash::Point::ALL.len());
+}
+
+#[tokio::test]
+async fn keys_are_made_listed_and_revoked() {
+    let (world, folder) = (World::now().await, Folder::new());
+    let ask = |args: &[&str]| run(command(&folder.0, 7171).env("DATABASE_URL", &world.database.url).args(args));
+    let (made, secret, told) = ask(&["key", "create", "laptop", "--scopes", "read,agent", "--person", "ann@acme.test"]);
+    assert!(made.status.success(), "{told}");
+    assert!(secret.starts_with("trb_") && secret.trim().len() > 40, "{secret}");
+    let (_, listed, _) = ask(&["key", "list"]);
+    let line = listed.lines().find(|line| line.contains("laptop")).expect("a line");
+    assert!(line.contains("read,agent") && line.contains("ann@acme.test") && line.contains("good"), "{line}");
+    assert!(!listed.contains(secret.trim()));
+    let id = line.split_whitespace().next().expect("an id");
+    let (revoked, said, _) = ask(&["key", "revoke", id]);
+    assert!(revoked.status.success() && said.contains("within 5 s"), "{said}");
+    let (again, _, said) = ask(&["key", "revoke", id]);
+    assert!(!again.status.success() && said.contains("hint:"), "{said}");
+    let (wrong, _, said) = ask(&["key", "create", "x", "--scopes", "everything"]);
+    assert!(!wrong.status.success() && said.contains("scopes are read, write, agent and service"), "{said}");
+}
+
+#[tokio::test]
+async fn items_are_listed_shown_retried_and_skipped_by_command() {
+    let (world, folder) = (World::now().await, Folder::new());
+    let ask = |args: &[&str]| run(command(&folder.0, 7171).env("DATABASE_URL", &world.database.url).args(args));
+    let mut tx = world.env.db.begin().await.expect("a transaction");
+    let nonsense = [serde_json::json!({ "task": 7 })];
+    store::queue::Queue::new("upkeep").expect("a queue").send(&mut tx, world.tenant_id, &nonsense).await.expect("sent");
+    tx.commit().await.expect("committed");
+    world.run_upkeep().await;
+    let (_, said, _) = ask(&["queue", "items", "upkeep", "--state", "dead"]);
+    let line = said.lines().nth(1).unwrap_or_else(|| panic!("nothing is dead:\n{said}"));
+    assert!(line.contains("does not parse"), "{line}");
+    let id = line.split_whitespace().next().expect("an id");
+    let (_, shown, _) = ask(&["queue", "show", "upkeep", id]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON")["state"], "dead");
+    let (refused, _, said) = ask(&["queue", "cancel", "upkeep", id]);
+    assert!(!refused.status.success() && said.contains("cannot be cancelled"), "{said}");
+    assert!(ask(&["queue", "retry", "upkeep", id]).0.status.success());
+    let (gone, _, said) = ask(&["queue", "retry", "upkeep", id]);
+    assert!(!gone.status.success() && said.contains("has no item"), "{said}");
+    let (other, _, said) = ask(&["queue", "items", "nowhere"]);
+    assert!(!other.status.success() && said.contains("lanes are upkeep"), "{said}");
+}

@@ -1,0 +1,7 @@
+//! Tributary as its users meet it: the command line, the HTTP server, the pages in a real browser.
+
+mod app;
+mod browser;
+mod cli;
+mod http;
+mod lifecycle;
