@@ -37,7 +37,7 @@ pub struct Config {
     #[arg(long, env = "LISTEN", default_value = "127.0.0.1:7171", global = true, hide_short_help = true)]
     pub listen: SocketAddr,
 
-    /// How others reach this server, when a proxy stands before it: https://hear.example.com. Shown in links; https makes cookies secure.
+    /// How others reach this server, when a proxy stands before it, such as `https://hear.example.com`. Shown in links; https makes cookies secure.
     #[arg(long, env = "PUBLIC_URL", global = true, hide_short_help = true, value_parser = public_url)]
     pub public_url: Option<String>,
 

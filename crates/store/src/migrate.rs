@@ -30,12 +30,22 @@ const LOCK: i64 = 0x7472_6962_7574_6172;
 /// Brings a database to this binary's schema and makes sure that every lane has its queue. `admin` may create roles and
 /// extensions; `login` is the role the pool uses. Safe to repeat and to interrupt.
 pub async fn run(admin: &ConnectTo, login: &str, lanes: &[&str]) -> Result<Vec<&'static str>> {
+    run_list(admin, login, lanes, MIGRATIONS).await
+}
+
+/// The same with another list, for tests of what a coming migration meets.
+pub async fn run_list(
+    admin: &ConnectTo,
+    login: &str,
+    lanes: &[&str],
+    migrations: &[(&'static str, &'static str)],
+) -> Result<Vec<&'static str>> {
     let mut conn = admin.0.clone().application_name("tributary migrate").connect().await?;
     sqlx::query("select pg_advisory_lock($1)").bind(LOCK).execute(&mut conn).await?;
     prepare(&mut conn, login).await?;
     install_pgmq(&mut conn, &admin.0).await?;
     sqlx::raw_sql("set role tributary_owner; set lock_timeout = '1s'").execute(&mut conn).await?;
-    let applied = apply(&mut conn).await?;
+    let applied = apply(&mut conn, migrations).await?;
     for lane in lanes {
         queue::create(&mut conn, lane).await?;
     }
@@ -87,29 +97,16 @@ async fn install_pgmq(conn: &mut PgConnection, admin: &PgConnectOptions) -> Resu
     installed.map_err(|error| Error::Refused { what: format!("pgmq could not be installed: {error}") })
 }
 
-async fn apply(conn: &mut PgConnection) -> Result<Vec<&'static str>> {
-    sqlx::raw_sql(
-        "create schema if not exists tributary;
-         create table if not exists tributary.migrations (
-             version int primary key, name text not null, sha256 bytea not null, applied_at timestamptz not null default now());
-         alter table tributary.migrations enable row level security;
-         alter table tributary.migrations force row level security;",
-    )
-    .execute(&mut *conn)
-    .await?;
-    sqlx::raw_sql(
-        "do $$ begin create policy service on tributary.migrations to tributary_owner, service_role using (true) with check (true);
-         exception when duplicate_object then null; end $$;
-         grant usage on schema tributary to service_role; grant select on tributary.migrations to service_role",
-    )
-    .execute(&mut *conn)
-    .await?;
+async fn apply(conn: &mut PgConnection, migrations: &[(&'static str, &'static str)]) -> Result<Vec<&'static str>> {
+    if version(conn).await?.is_none() {
+        sqlx::raw_sql(include_str!("sql/migrations_table.sql")).execute(&mut *conn).await?;
+    }
     let known: Vec<(i32, Vec<u8>)> =
         sqlx::query_as("select version, sha256 from tributary.migrations order by version")
             .fetch_all(&mut *conn)
             .await?;
     let mut applied = Vec::new();
-    for (index, (name, sql)) in MIGRATIONS.iter().enumerate() {
+    for (index, (name, sql)) in migrations.iter().enumerate() {
         let version = i32::try_from(index).unwrap_or(i32::MAX) + 1;
         let sha256 = Sha256::digest(sql.as_bytes()).to_vec();
         match known.iter().find(|(known, _)| *known == version) {

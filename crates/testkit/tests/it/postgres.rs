@@ -94,44 +94,61 @@ async fn a_lost_answer_to_commit_loses_and_doubles_nothing() {
     println!("{sent_lost} answers lost to the sender, {worker_lost} to the worker: {verdict}");
 }
 
+/// By the simple protocol a statement outside a transaction begins with it, to the microsecond.
+async fn is_in_transaction(conn: &mut sqlx::PgConnection) -> bool {
+    let row = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(conn).await.expect("an answer");
+    !sqlx::Row::get::<bool, _>(&row, 0)
+}
+
+/// Two round trips of 6 ms each: the pool's repair, then BEGIN. So some are cut in the one, some in the other, some get through.
+fn begin_limit(n: u64) -> Duration {
+    Duration::from_micros(4_000 + 150 * (n % 100))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_begin_leaves_no_session_in_a_transaction() {
     let cluster = Cluster::private().await;
     let suite = Suite::new(cluster.database("cancelled").await, "cancelled").await;
     let proxy = Proxy::start(cluster.running().port).await;
     let url = suite.world.database.url_through(proxy.port);
-    let db = Db::lazy(&store::ConnectTo::url(&url).expect("a URL"), 3, Duration::from_secs(5));
-    for _ in 0..3 {
-        db.begin().await.expect("a first transaction").rollback().await.expect("its end");
-    }
-    proxy.delay(Duration::from_millis(3));
-    let mut cancelled = 0_u64;
     let n_begins = if is_slow() { 2_000 } else { 200 };
+
+    // What happens without our repair: when this finds nothing any more, sqlx is mended and the repair can go.
+    let plain = sqlx::postgres::PgPoolOptions::new()
+        .max_connections(1)
+        .test_before_acquire(false)
+        .connect_lazy(&url)
+        .expect("a pool");
+    let mut unrepaired = 0;
+    for n in 0..n_begins {
+        proxy.delay(Duration::ZERO);
+        drop(plain.acquire().await.expect("a session"));
+        proxy.delay(Duration::from_millis(3));
+        let _ = tokio::time::timeout(begin_limit(n), plain.begin()).await;
+        unrepaired += u64::from(is_in_transaction(&mut plain.acquire().await.expect("a session")).await);
+    }
+    assert!(unrepaired > 0, "F7 cannot be provoked: the test proves nothing");
+
+    let db = Db::lazy(&store::ConnectTo::url(&url).expect("a URL"), 3, Duration::from_secs(5));
+    let mut cancelled = 0_u64;
     for n in 0..n_begins {
         drop(db.acquire().await.expect("a session at hand, or the limit would pass while connecting"));
-        // Two round trips of 6 ms: the pool's repair, then BEGIN. So some are cut in each, and some get through.
-        let limit = Duration::from_micros(4_000 + 150 * (n % 100));
-        cancelled += u64::from(tokio::time::timeout(limit, db.begin()).await.is_err());
+        cancelled += u64::from(tokio::time::timeout(begin_limit(n), db.begin()).await.is_err());
     }
-    assert!(
-        cancelled > 20 && cancelled < n_begins,
-        "{cancelled} of {n_begins} were cancelled; the test proves nothing"
-    );
+    assert!(cancelled > 20 && cancelled < n_begins, "{cancelled} of {n_begins} were cancelled");
     proxy.delay(Duration::ZERO);
-    // Every session that is handed out again must be outside any transaction: what it writes is there at once.
     for n in 0..30 {
         let mut conn = db.acquire().await.expect("a session");
-        // By the simple protocol a statement outside a transaction begins with it, to the microsecond.
-        let row = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut *conn).await.expect("an answer");
-        assert!(sqlx::Row::get::<bool, _>(&row, 0), "session {n} was handed out inside a transaction");
+        assert!(!is_in_transaction(&mut conn).await, "F7: session {n} was handed out inside a transaction");
     }
     let mut conn = suite.world.conn().await;
     let open = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'";
     let none_open = wait_until(Duration::from_secs(3), async || {
         sqlx::query_scalar::<_, i64>(open).fetch_one(&mut *conn).await.is_ok_and(|n| n == 0)
     });
+    plain.close().await;
     assert!(none_open.await, "F7: a pooled session was left in a transaction");
-    println!("{cancelled} BEGINs cancelled, none left open");
+    println!("{cancelled} BEGINs cancelled, none left open; without the repair {unrepaired} were");
 }
 
 #[tokio::test(flavor = "multi_thread")]

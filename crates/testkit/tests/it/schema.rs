@@ -101,7 +101,7 @@ async fn every_statement_file_is_valid_in_the_role_that_runs_it() {
     for entry in std::fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        if matches!(name.as_str(), "prepare.sql" | "grants.sql") {
+        if matches!(name.as_str(), "prepare.sql" | "grants.sql" | "migrations_table.sql") {
             continue; // run by the administrator, and by every migration in these tests
         }
         let sql = std::fs::read_to_string(&path)
@@ -239,4 +239,27 @@ async fn a_migration_killed_before_its_commit_is_run_again_whole() {
     let applied =
         store::migrate::run(&running.admin.database("killed"), "postgres", &["upkeep"]).await.expect("migrations");
     assert_eq!(applied, [] as [&str; 0], "every migration was applied, one more each round");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_meets_a_lock_waits_its_turn_and_no_claim_fails() {
+    let world = World::now().await;
+    let coming = ("0099_coming", "alter table public.effects add column coming int");
+    let list = [store::migrate::MIGRATIONS, &[coming]].concat();
+    let mut holder = world.env.db.begin().await.expect("a transaction");
+    effects::send(&world.env.db, world.tenant_id, Uuid::now_v7(), "ok").await.expect("sent");
+    sqlx::query("lock table public.effects in access share mode").execute(&mut *holder).await.expect("a lock");
+    let admin = world.database.admin.clone();
+    let migrating =
+        tokio::spawn(async move { store::migrate::run_list(&admin, store::embedded::LOGIN, &["upkeep"], &list).await });
+    // While it waits behind the holder everybody else waits behind it: for a second at most, then it steps back.
+    let begun = std::time::Instant::now();
+    let mut done = 0;
+    while done == 0 && begun.elapsed() < std::time::Duration::from_secs(5) {
+        done += world.run_lanes(effects::lanes(None)).await;
+    }
+    assert_eq!(done, 1, "F35: work stood still behind a waiting migration");
+    assert!(!migrating.is_finished(), "the migration did not meet the lock");
+    holder.rollback().await.expect("released");
+    assert_eq!(migrating.await.expect("no panic").expect("migrated"), ["0099_coming"]);
 }

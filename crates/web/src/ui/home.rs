@@ -12,7 +12,7 @@ use store::workers::Health;
 
 use super::layout::Layout;
 use super::queues::LaneRow;
-use super::text::{When, clipped, number, shown, span};
+use super::text::{When, clipped, number, shown, span, with_code};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::app::{App, DB_LIMIT};
@@ -32,7 +32,8 @@ struct HomePage {
 
 struct FindingRow {
     what: String,
-    todo: String,
+    /// In parts; true for what a person types.
+    todo: Vec<(bool, String)>,
     /// Where to do it; none when that is not on a page.
     links: Vec<(String, &'static str)>,
 }
@@ -90,7 +91,7 @@ impl From<&Finding> for FindingRow {
             "schedule_failing" => Some(("#schedules".to_owned(), "Schedules")),
             _ => None,
         };
-        let mut todo = shown(&finding.todo);
+        let mut todo = finding.todo.clone();
         if let Some(first) = todo.get_mut(..1) {
             first.make_ascii_uppercase();
         }
@@ -98,7 +99,7 @@ impl From<&Finding> for FindingRow {
         if let Some(first) = what.get_mut(..1) {
             first.make_ascii_uppercase();
         }
-        Self { what, todo, links: link.into_iter().collect() }
+        Self { what, todo: with_code(&todo), links: link.into_iter().collect() }
     }
 }
 
@@ -173,7 +174,9 @@ mod tests {
             |kind| Finding { kind, subject: "upkeep".into(), what: "2 items".into(), todo: "open Queues".into() };
         let row = FindingRow::from(&finding("dead_items"));
         assert_eq!(row.links, [("/queues/upkeep?state=dead".to_owned(), "Show them")]);
-        assert_eq!(row.todo, "Open Queues");
+        assert_eq!(row.todo, [(false, "Open Queues".to_owned())]);
+        let typed = Finding { todo: "run `tributary up`".into(), ..finding("no_worker") };
+        assert_eq!(FindingRow::from(&typed).todo, [(false, "Run ".to_owned()), (true, "tributary up".to_owned())]);
         assert!(FindingRow::from(&finding("long_transaction")).links.is_empty());
     }
 

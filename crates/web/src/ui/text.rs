@@ -40,6 +40,15 @@ pub(super) fn clipped(text: &str, most: usize) -> String {
     }
 }
 
+/// A sentence in its parts, and whether each stands between backticks: what a person types.
+pub(super) fn with_code(text: &str) -> Vec<(bool, String)> {
+    text.split('`')
+        .enumerate()
+        .map(|(nth, part)| (nth % 2 == 1, shown(part)))
+        .filter(|(_, part)| !part.is_empty())
+        .collect()
+}
+
 fn mark(out: &mut String, c: char) {
     out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
 }
