@@ -30,7 +30,7 @@ create table tributary.parked (
     primary key (tenant_id, id)
 );
 create index parked_until_idx on tributary.parked (until) where until is not null;
-create index parked_queue_idx on tributary.parked (tenant_id, queue, parked_at);
+create index parked_queue_idx on tributary.parked (tenant_id, queue, id);
 select tributary.protect('tributary.parked');
 
 -- Something a person should look at: open until its cause is gone. Retention: closed ones for 90 days (task `retention`).
@@ -48,3 +48,4 @@ create table tributary.alerts (
 );
 create unique index alerts_open_key on tributary.alerts (tenant_id, kind, subject) where closed_at is null;
 select tributary.protect('tributary.alerts');
+grant select on tributary.alerts to authenticated;

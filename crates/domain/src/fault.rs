@@ -52,13 +52,20 @@ pub enum Verdict {
 
 pub fn verdict(fault: &Fault, attempt: i32, max_attempts: i32, rng: &mut impl Rng) -> Verdict {
     match fault {
-        Fault::RateLimited { retry_after } => Verdict::Wait(*retry_after),
+        Fault::RateLimited { retry_after } => Verdict::Wait(polite(*retry_after, rng)),
         Fault::Reauthorize => Verdict::Park,
         Fault::Malformed { .. } => Verdict::Bury,
         Fault::Stale => Verdict::Drop,
         Fault::Transient(_) if attempt >= max_attempts => Verdict::Bury,
         Fault::Transient(_) => Verdict::Retry(backoff(attempt, rng)),
     }
+}
+
+/// At least a second, however small the number a provider gave, and a little more for each differently: a crowd that was told the same
+/// must not come back together.
+fn polite(retry_after: Duration, rng: &mut impl Rng) -> Duration {
+    let floor_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX / 2).max(1_000);
+    Duration::from_millis(floor_ms + rng.random_range(0..=floor_ms / 10))
 }
 
 /// 1 s, 2 s, 4 s … up to 10 minutes, each between half and the whole of it, so that a crowd that failed together does not
@@ -91,7 +98,14 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(7);
         let transient = || Fault::Transient(anyhow::anyhow!("connection refused"));
         let minute = Duration::from_secs(60);
-        assert_eq!(verdict(&Fault::RateLimited { retry_after: minute }, 99, 8, &mut rng), Verdict::Wait(minute));
+        let waits: Vec<Duration> = [Duration::ZERO, minute]
+            .map(|retry_after| match verdict(&Fault::RateLimited { retry_after }, 99, 8, &mut rng) {
+                Verdict::Wait(delay) => delay,
+                other => panic!("{other:?}"),
+            })
+            .to_vec();
+        assert!(waits[0] >= Duration::from_secs(1) && waits[0] <= Duration::from_millis(1_100), "{waits:?}");
+        assert!(waits[1] >= minute && waits[1] <= Duration::from_secs(66), "{waits:?}");
         assert!(matches!(verdict(&transient(), 7, 8, &mut rng), Verdict::Retry(_)));
         assert_eq!(verdict(&transient(), 8, 8, &mut rng), Verdict::Bury);
         assert_eq!(verdict(&Fault::Malformed { what: "no id".into() }, 1, 8, &mut rng), Verdict::Bury);

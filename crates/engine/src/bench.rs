@@ -47,7 +47,7 @@ static LANES: [LaneEntry; 1] = [LaneEntry::of::<Nothing>()];
 /// The lane runtime beside pgmq's own read and delete at the same batch and connections; then the same runtime with a crowd of
 /// rows that are not due.
 pub async fn queue(database: &Database, config: &Config) -> anyhow::Result<Vec<Case>> {
-    let mut owner = bench::owner(&database.admin).await?;
+    let mut admin = bench::administrator(&database.admin).await?;
     let db = Db::lazy(&database.login, u32::try_from(CONNECTIONS)?, Duration::from_secs(10));
     let env = Env { db, ..database.env(config)? };
     let lane = &LANES[0];
@@ -56,15 +56,15 @@ pub async fn queue(database: &Database, config: &Config) -> anyhow::Result<Vec<C
         for (rounds, is_ours, bystanders) in
             [(&mut limit, false, 0), (&mut ours, true, 0), (&mut crowded, true, BYSTANDERS)]
         {
-            bench::fresh_queue(&mut owner, QUEUE).await?;
+            bench::fresh_queue(&mut admin, QUEUE).await?;
             if bystanders > 0 {
-                bench::fill(&mut owner, lane.queue(), bystanders, 86_400.0).await?;
+                bench::fill(&mut admin, lane.queue(), bystanders, 86_400.0).await?;
             }
-            bench::fill(&mut owner, lane.queue(), MESSAGES, -1.0).await?;
+            bench::fill(&mut admin, lane.queue(), MESSAGES, -1.0).await?;
             rounds.push(drain(&env, is_ours).await?);
         }
     }
-    bench::drop_queue(&mut owner, QUEUE).await?;
+    bench::drop_queue(&mut admin, QUEUE).await?;
     let at = format!("n={BATCH}, {CONNECTIONS} connections");
     let (ours, limit, crowded) = (median(ours), median(limit), median(crowded));
     Ok(vec![
@@ -86,21 +86,25 @@ async fn drain(env: &Env, is_ours: bool) -> anyhow::Result<Round> {
     for _ in 0..CONNECTIONS {
         let (env, runtime) = (env.clone(), runtime.clone());
         tasks.spawn(async move {
-            let (mut moved, mut batches_ms) = (0, Vec::new());
-            loop {
-                let begun = Instant::now();
-                let n = if is_ours {
-                    runtime.run_once().await?
-                } else {
-                    let mut conn = env.db.acquire().await?;
-                    bench::pgmq_round(&mut conn, LANES[0].queue(), i32::try_from(BATCH).unwrap_or(i32::MAX)).await?
-                };
-                if n == 0 {
-                    return Ok::<_, store::Error>((moved, batches_ms));
+            let mut batches_ms = Vec::new();
+            let mut time = |took: Duration| batches_ms.push(took.as_secs_f64() * 1_000.0);
+            let mut moved = 0;
+            if is_ours {
+                moved = runtime.run_due_timed(&mut time).await?;
+            } else {
+                let mut conn = env.db.acquire().await?;
+                loop {
+                    let begun = Instant::now();
+                    match bench::pgmq_round(&mut conn, LANES[0].queue(), i32::try_from(BATCH).unwrap_or(i32::MAX))
+                        .await?
+                    {
+                        0 => break,
+                        n => moved += n,
+                    }
+                    time(begun.elapsed());
                 }
-                batches_ms.push(begun.elapsed().as_secs_f64() * 1_000.0);
-                moved += n;
             }
+            Ok::<_, store::Error>((moved, batches_ms))
         });
     }
     let (mut moved, mut batches_ms) = (0, Vec::new());

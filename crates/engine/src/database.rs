@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use domain::Clock;
-use store::embedded::{Embedded, Running};
+use store::embedded::{Embedded, Running, Users};
 use store::vault::Vault;
 use store::{ConnectTo, Db, migrate};
 
@@ -17,6 +17,7 @@ pub struct Database {
     pub admin: ConnectTo,
     pub login: ConnectTo,
     pub embedded: Option<Running>,
+    users: Option<Users>,
 }
 
 /// The embedded server of this data folder.
@@ -29,8 +30,9 @@ pub async fn start(config: &Config) -> anyhow::Result<Database> {
     if let Some(external) = external(config)? {
         return Ok(external);
     }
-    let running = embedded(config)?.start().await?;
-    Ok(Database { admin: running.admin.clone(), login: running.login.clone(), embedded: Some(running) })
+    let embedded = embedded(config)?;
+    let running = embedded.start().await?;
+    Database::of(&embedded, running)
 }
 
 /// `DATABASE_URL`, else the embedded server if it runs: commands that only look do not start one.
@@ -38,10 +40,9 @@ pub async fn find(config: &Config) -> anyhow::Result<Database> {
     if let Some(external) = external(config)? {
         return Ok(external);
     }
-    match embedded(config)?.find().await? {
-        Some(running) => {
-            Ok(Database { admin: running.admin.clone(), login: running.login.clone(), embedded: Some(running) })
-        }
+    let embedded = embedded(config)?;
+    match embedded.find().await? {
+        Some(running) => Database::of(&embedded, running),
         None => bail!(
             "no server runs on {}\n\nhint: start it with `tributary up`, or set DATABASE_URL",
             config.data_dir.display()
@@ -52,10 +53,29 @@ pub async fn find(config: &Config) -> anyhow::Result<Database> {
 fn external(config: &Config) -> anyhow::Result<Option<Database>> {
     let Some(url) = &config.database_url else { return Ok(None) };
     let to = ConnectTo::url(url.reveal())?;
-    Ok(Some(Database { admin: to.clone(), login: to, embedded: None }))
+    Ok(Some(Database { admin: to.clone(), login: to, embedded: None, users: None }))
 }
 
 impl Database {
+    fn of(embedded: &Embedded, running: Running) -> anyhow::Result<Self> {
+        let users = Some(embedded.join()?);
+        Ok(Self { admin: running.admin.clone(), login: running.login.clone(), embedded: Some(running), users })
+    }
+
+    /// The server was started again by this process: it is ours to stop.
+    pub fn was_restarted(&mut self, running: Running) {
+        self.embedded = Some(running);
+    }
+
+    /// Stops the embedded server if this process started it and nobody else uses it.
+    pub async fn release(&self, config: &Config) -> anyhow::Result<()> {
+        let is_ours = self.embedded.as_ref().is_some_and(|server| !server.was_adopted);
+        if is_ours && self.users.as_ref().is_some_and(Users::are_only_us) {
+            embedded(config)?.stop().await?;
+        }
+        Ok(())
+    }
+
     pub async fn migrate(&self) -> anyhow::Result<Vec<&'static str>> {
         let lanes: Vec<&str> = lanes::ALL.iter().map(|lane| lane.name).collect();
         migrate::run(&self.admin, self.login.login(), &lanes).await.context("the database could not be migrated")

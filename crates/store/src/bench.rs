@@ -7,30 +7,28 @@ use crate::queue::{self, Queue};
 use crate::{Error, Result};
 
 /// A queue of its own for a bench, empty.
-pub async fn fresh_queue(owner: &mut PgConnection, name: &str) -> Result<Queue> {
+pub async fn fresh_queue(admin: &mut PgConnection, name: &str) -> Result<Queue> {
     let queue = Queue::new(name)?;
     if sqlx::query_scalar::<_, bool>("select to_regclass('pgmq.q_' || $1) is not null")
         .bind(name)
-        .fetch_one(&mut *owner)
+        .fetch_one(&mut *admin)
         .await?
     {
-        sqlx::query("select pgmq.drop_queue($1)").bind(name).execute(&mut *owner).await?;
+        sqlx::query("select pgmq.drop_queue($1)").bind(name).execute(&mut *admin).await?;
     }
-    queue::create(owner, name).await?;
+    queue::create(admin, name).await?;
     Ok(queue)
 }
 
-pub async fn drop_queue(owner: &mut PgConnection, name: &str) -> Result<()> {
-    sqlx::query("select pgmq.drop_queue($1)").bind(name).execute(owner).await?;
+pub async fn drop_queue(admin: &mut PgConnection, name: &str) -> Result<()> {
+    sqlx::query("select pgmq.drop_queue($1)").bind(name).execute(admin).await?;
     Ok(())
 }
 
 /// A session that may create queues.
-pub async fn owner(admin: &ConnectTo) -> Result<PgConnection> {
+pub async fn administrator(admin: &ConnectTo) -> Result<PgConnection> {
     use sqlx::ConnectOptions as _;
-    let mut conn = admin.0.connect().await?;
-    sqlx::raw_sql("set role tributary_owner").execute(&mut conn).await?;
-    Ok(conn)
+    Ok(admin.0.connect().await?)
 }
 
 /// Fills a queue with `n` small messages, due after `delay_secs`.

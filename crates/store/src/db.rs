@@ -14,13 +14,14 @@ use crate::{Error, Result};
 /// A session outside any transaction, for a loop that makes many small statements.
 pub type Connection = sqlx::pool::PoolConnection<Postgres>;
 
-/// How long one statement of ours may take before its connection is given up: a black-holed socket never answers.
-const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
+/// How long a COMMIT may take before its connection is given up: a black-holed socket never answers.
+const COMMIT_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct Db {
     pool: PgPool,
     bus: Bus,
+    to: ConnectTo,
 }
 
 /// How to reach the database, with the password inside: never printed.
@@ -38,20 +39,6 @@ impl ConnectTo {
 
     pub fn database(&self, name: &str) -> Self {
         Self(self.0.clone().database(name))
-    }
-
-    /// The same database through another host and port: a proxy, say.
-    pub fn through(&self, host: &str, port: u16) -> Self {
-        // A socket path wins over host and port, and cannot be unset: build the options anew.
-        let mut options = PgConnectOptions::new_without_pgpass().host(host).port(port).username(self.0.get_username());
-        if let Some(database) = self.0.get_database() {
-            options = options.database(database);
-        }
-        Self(options)
-    }
-
-    pub fn password(self, password: &str) -> Self {
-        Self(self.0.password(password))
     }
 
     /// Where this leads, without the password.
@@ -107,7 +94,12 @@ impl Db {
                 })
             })
             .connect_lazy_with(options);
-        Self { pool, bus: Bus::default() }
+        Self { pool, bus: Bus::default(), to: to.clone() }
+    }
+
+    /// Sessions beside this pool, on the same bus: for what must not wait behind work.
+    pub fn sibling(&self, max_connections: u32) -> Self {
+        Self { bus: self.bus.clone(), ..Self::lazy(&self.to, max_connections, Duration::from_secs(10)) }
     }
 
     pub fn bus(&self) -> &Bus {
@@ -141,11 +133,6 @@ impl Db {
     pub async fn close(&self) {
         self.pool.close().await;
     }
-
-    /// Sessions now open in this process's pool.
-    pub fn connections(&self) -> u32 {
-        self.pool.size()
-    }
 }
 
 /// A transaction, and what to tell once it has committed. Dropped without `commit` it rolls back and tells nobody.
@@ -164,7 +151,7 @@ impl Tx {
     }
 
     pub async fn commit(self) -> Result<()> {
-        match tokio::time::timeout(STATEMENT_LIMIT, self.inner.commit()).await {
+        match tokio::time::timeout(COMMIT_LIMIT, self.inner.commit()).await {
             Ok(committed) => committed?,
             Err(_) => return Err(Error::TimedOut),
         }

@@ -16,6 +16,7 @@ pub mod people;
 pub mod queue;
 pub mod retention;
 pub mod schedules;
+mod secret_file;
 pub mod sessions;
 pub mod tenants;
 pub mod vault;

@@ -46,10 +46,11 @@ pub async fn run_list(
     install_pgmq(&mut conn, &admin.0).await?;
     sqlx::raw_sql("set role tributary_owner; set lock_timeout = '1s'").execute(&mut conn).await?;
     let applied = apply(&mut conn, migrations).await?;
+    // As the administrator: where pgmq is an extension its schema is nobody else's.
+    sqlx::raw_sql("reset role").execute(&mut conn).await?;
     for lane in lanes {
         queue::create(&mut conn, lane).await?;
     }
-    sqlx::raw_sql("reset role").execute(&mut conn).await?;
     sqlx::raw_sql(include_str!("sql/grants.sql")).execute(&mut conn).await?;
     conn.close().await?; // and with the session the lock
     Ok(applied)
@@ -62,7 +63,8 @@ async fn prepare(conn: &mut PgConnection, login: &str) -> Result<()> {
     loop {
         match sqlx::raw_sql(include_str!("sql/prepare.sql")).execute(&mut *conn).await {
             Ok(_) => return Ok(()),
-            Err(sqlx::Error::Database(reply)) if reply.message().contains("concurrently") && tries < 20 => {
+            // "tuple concurrently updated" is an internal error to PostgreSQL.
+            Err(sqlx::Error::Database(reply)) if reply.code().as_deref() == Some("XX000") && tries < 20 => {
                 tries += 1;
                 tokio::time::sleep(Duration::from_millis(50 * tries)).await;
             }

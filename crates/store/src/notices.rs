@@ -10,10 +10,12 @@ use sqlx::postgres::PgListener;
 use tokio::sync::{broadcast, mpsc};
 use uuid::Uuid;
 
-use crate::{Db, Result};
+use crate::{Db, Error, Result, within};
 
 const CHANNEL: &str = "tributary";
 const COALESCE: Duration = Duration::from_millis(10);
+/// How often a quiet process sends an empty notice, so that whoever listens can tell silence from a dead socket.
+const PROBE: Duration = Duration::from_secs(20);
 /// PostgreSQL refuses payloads of 8,000 bytes and more.
 const PAYLOAD_BYTES: usize = 7_900;
 
@@ -78,9 +80,13 @@ pub async fn relay(db: Db) {
 }
 
 async fn send_all(db: Db, mut outbound: mpsc::Receiver<Notice>) {
-    while let Some(first) = outbound.recv().await {
+    loop {
+        let mut batch = match tokio::time::timeout(PROBE, outbound.recv()).await {
+            Ok(Some(first)) => vec![first],
+            Ok(None) => return,
+            Err(_) => Vec::new(), // nothing to say: said all the same, so that a listener knows that it still hears
+        };
         tokio::time::sleep(COALESCE).await;
-        let mut batch = vec![first];
         while let Ok(more) = outbound.try_recv() {
             if !batch.contains(&more) {
                 batch.push(more);
@@ -99,9 +105,12 @@ async fn send_all(db: Db, mut outbound: mpsc::Receiver<Notice>) {
 }
 
 async fn notify(db: &Db, payload: &str) -> Result<()> {
-    let mut conn = db.acquire().await?;
-    sqlx::query("select pg_notify($1, $2)").bind(CHANNEL).bind(payload).execute(&mut *conn).await?;
-    Ok(())
+    within(PROBE, async {
+        let mut conn = db.acquire().await?;
+        sqlx::query("select pg_notify($1, $2)").bind(CHANNEL).bind(payload).execute(&mut *conn).await?;
+        Ok(())
+    })
+    .await
 }
 
 /// One payload per so many notices as fit, `[boot, notice…]`.
@@ -138,8 +147,11 @@ async fn hear(db: &Db) -> Result<()> {
     listener.ignore_pool_close_event(false);
     listener.listen(CHANNEL).await?;
     db.bus().publish_here(Notice::resync("*")); // whatever was said before we listened
-    // `try_recv` answers None once when the connection was lost: then this ends and starts over.
-    while let Some(heard) = listener.try_recv().await? {
+    // `try_recv` answers None once when the connection was lost: then this ends and starts over. So it does when nothing is heard for
+    // long, our own probes included: a socket can die without a word.
+    while let Some(heard) =
+        tokio::time::timeout(3 * PROBE, listener.try_recv()).await.map_err(|_| Error::TimedOut)??
+    {
         let mut lines = heard.payload().lines();
         if lines.next().and_then(|boot| Uuid::parse_str(boot).ok()) == Some(db.bus().boot()) {
             continue;

@@ -1,4 +1,4 @@
-//! What grows is cut here, in small steps. Each table names its retention in its migration; this is the one place that does it.
+//! What grows is cut here. Each table names its retention in its migration; this is the one place that does it.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -61,7 +61,15 @@ pub async fn enforce(conn: &mut PgConnection, at: Option<DateTime<Utc>>, queues:
                  order by archived_at limit $2)",
             queue.name()
         );
-        gone += sqlx::query(AssertSqlSafe(sql)).bind(at).bind(STEP).execute(&mut *conn).await?.rows_affected();
+        let sql: std::sync::Arc<str> = sql.into();
+        loop {
+            let step =
+                sqlx::query(AssertSqlSafe(sql.clone())).bind(at).bind(STEP).execute(&mut *conn).await?.rows_affected();
+            gone += step;
+            if step < STEP.unsigned_abs() {
+                break;
+            }
+        }
     }
     Ok(gone)
 }

@@ -52,6 +52,20 @@ pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Res
     Ok(sqlx::query_as(include_str!("sql/schedule_take.sql")).bind(at).fetch_optional(conn).await?)
 }
 
+/// Moves a schedule that could not fire to its next tick, with the error.
+pub async fn pass_over(conn: &mut PgConnection, at: Option<DateTime<Utc>>, name: &str, error: &str) -> Result<()> {
+    sqlx::query(
+        "update tributary.schedules set next_run_at = coalesce($1, now()) + every, last_error = $3, last_error_at = coalesce($1, now())
+         where name = $2 and next_run_at <= coalesce($1, now())",
+    )
+    .bind(at)
+    .bind(name)
+    .bind(error)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// How the last tick's work went; an error stays until the next success.
 pub async fn record(conn: &mut PgConnection, at: Option<DateTime<Utc>>, name: &str, error: Option<&str>) -> Result<()> {
     sqlx::query(

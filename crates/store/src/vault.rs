@@ -4,7 +4,6 @@
 //! another row or tenant does not open. Each row names the master key that sealed it: rotation adds a key in front and keeps
 //! the old ones for reading.
 
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -44,14 +43,9 @@ impl Vault {
         let told = |error: std::io::Error| Error::Refused {
             what: format!("the master key file {} cannot be used: {error}", path.display()),
         };
-        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-            Ok(mut file) => {
-                use std::io::Write as _;
-                let line = format!("{}\n", STANDARD.encode(rand::rng().random::<[u8; 32]>()));
-                file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(told)?;
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(told(error)),
+        if !path.exists() {
+            let line = format!("{}\n", STANDARD.encode(rand::rng().random::<[u8; 32]>()));
+            crate::secret_file::create(path, &line).map_err(told)?;
         }
         Self::new(&Secret::new(std::fs::read_to_string(path).map_err(told)?))
     }

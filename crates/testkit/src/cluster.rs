@@ -26,12 +26,12 @@ pub struct Cluster {
 impl Cluster {
     /// A server of the test's own, with every promise kept: fsync on.
     pub async fn private() -> Self {
-        Self::start(&bin_dir("PG_BIN_DIR"), &["shared_buffers = 64MB"]).await
+        Self::start(&bin_dir("PG_BIN_DIR"), &["shared_buffers=64MB"]).await
     }
 
     /// The second server, PostgreSQL 16, for migrations and contracts.
     pub async fn private_16() -> Self {
-        Self::start(&bin_dir("PG16_BIN_DIR"), &["shared_buffers = 64MB", "fsync = off"]).await
+        Self::start(&bin_dir("PG16_BIN_DIR"), &["shared_buffers=64MB", "fsync=off"]).await
     }
 
     async fn start(bin_dir: &Path, settings: &[&str]) -> Self {
@@ -142,7 +142,7 @@ pub fn cloned() -> Database {
 fn keep_cloning(send: &SyncSender<Database>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let settings = ["shared_buffers = 128MB", "fsync = off", "full_page_writes = off", "max_connections = 500"];
+        let settings = ["shared_buffers=128MB", "fsync=off", "full_page_writes=off", "max_connections=500"];
         let cluster = Cluster::start(&bin_dir("PG_BIN_DIR"), &settings).await;
         cluster.database(TEMPLATE).await;
         for n in 0.. {

@@ -79,7 +79,8 @@ impl World {
 
     /// Works off everything due by the test's clock.
     pub async fn run_lanes(&self, list: &'static [LaneEntry]) -> usize {
-        Runtime::new(self.env.clone(), list).run_due().await.expect("lanes that run")
+        let runtime = Runtime::new(self.env.clone(), list);
+        Box::pin(runtime.run_due()).await.expect("lanes that run") // boxed: it is large, and tests' stacks are small
     }
 
     pub async fn run_upkeep(&self) -> usize {

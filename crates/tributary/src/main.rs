@@ -13,7 +13,11 @@ fn main() -> ExitCode {
         .max_blocking_threads(16)
         .enable_all()
         .build();
-    let ended = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(cli::run()));
+    let ended = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
+        let ended = runtime.block_on(cli::run());
+        runtime.shutdown_background(); // a task that never yields must not keep us
+        ended
+    });
     match ended {
         Ok(code) => code,
         Err(error) => {

@@ -9,7 +9,7 @@ use store::queue::Receipt;
 use store::workers::{Beat, LaneBeat};
 use tokio::task::AbortHandle;
 
-use super::LaneEntry;
+use super::{LaneEntry, Lease};
 
 /// How one item ended, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,15 @@ impl Ended {
 
 /// An item in hand.
 pub(super) struct Held {
-    pub task: Option<AbortHandle>,
     pub since: Instant,
+    task: Option<(AbortHandle, Lease)>,
+}
+
+impl Held {
+    /// Its task, unless that has opened its effect: then the fence decides, and stopping it could only spoil a commit.
+    pub fn stoppable(&self) -> Option<&AbortHandle> {
+        self.task.as_ref().filter(|(_, lease)| !lease.is_in_effect()).map(|(task, _)| task)
+    }
 }
 
 pub(super) struct LaneCounters {
@@ -114,6 +121,22 @@ impl LaneCounters {
 
     pub fn held(&self) -> MutexGuard<'_, HashMap<Receipt, Held>> {
         lock(&self.held)
+    }
+
+    pub fn hold(&self, receipts: impl Iterator<Item = Receipt>) {
+        let since = Instant::now();
+        self.held().extend(receipts.map(|receipt| (receipt, Held { since, task: None })));
+    }
+
+    pub fn running(&self, lease: &Lease, task: AbortHandle) {
+        self.held().insert(lease.receipt(), Held { since: Instant::now(), task: Some((task, lease.clone())) });
+    }
+
+    pub fn release(&self, receipts: impl IntoIterator<Item = Receipt>) {
+        let mut held = self.held();
+        for receipt in receipts {
+            held.remove(&receipt);
+        }
     }
 
     pub fn count(&self, beats: &Beats, ended: Ended, error: Option<&str>) {

@@ -10,6 +10,7 @@ use store::crash::{self, Point};
 use store::queue::{Claimed, Queue, Receipt};
 
 use super::Outcome;
+use super::runtime::DB_LIMIT;
 use crate::Env;
 
 #[derive(Clone)]
@@ -18,6 +19,7 @@ pub struct Lease {
     receipt: Receipt,
     tenant_id: Option<TenantId>,
     attempt: i32,
+    is_in_effect: Arc<AtomicBool>,
     is_finished: Arc<AtomicBool>,
 }
 
@@ -29,6 +31,7 @@ impl Lease {
             receipt: claimed.receipt(),
             tenant_id: tenant,
             attempt: claimed.attempt(),
+            is_in_effect: Arc::default(),
             is_finished: Arc::default(),
         }
     }
@@ -50,13 +53,23 @@ impl Lease {
     /// Opens the effect's transaction: its first statement deletes the message, if it is still ours. The row's lock keeps
     /// everyone else away until the commit.
     pub async fn begin(&self, env: &Env) -> Result<Effect<'_>, Fault> {
-        let mut tx = env.db.begin().await?;
-        crash::at(Point::EffectBegun)?;
-        if !self.queue.finish(&mut tx, self.receipt).await? {
+        self.is_in_effect.store(true, Ordering::Release);
+        let opened = store::within(DB_LIMIT, async {
+            let mut tx = env.db.begin().await?;
+            crash::at(Point::EffectBegun)?;
+            let is_ours = self.queue.finish(&mut tx, self.receipt).await?;
+            Ok((tx, is_ours))
+        });
+        let (tx, is_ours) = opened.await?;
+        if !is_ours {
             return Err(Fault::Stale);
         }
         crash::at(Point::EffectFenced)?;
         Ok(Effect { tx, lease: self })
+    }
+
+    pub(super) fn is_in_effect(&self) -> bool {
+        self.is_in_effect.load(Ordering::Acquire)
     }
 
     pub(super) fn is_finished(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The one way to do background work: a lane is a queue plus the code that handles its items; one runtime drives them all.
 
+mod batch;
 mod counters;
 pub mod lane;
 pub mod lanes;

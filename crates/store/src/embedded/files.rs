@@ -1,15 +1,18 @@
 //! The data folder: whose it is, what lies in it, and the server's settings.
 
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, fchown};
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::Secret;
 use rand::RngExt;
+use rustix::fs::{FlockOperation, flock};
 
-use crate::{Error, Result};
+use crate::{Error, Result, secret_file};
 
 /// The user the server runs as when we are root, which PostgreSQL refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +52,10 @@ fn parse_user(line: &str) -> Option<User> {
     Some(User { name, uid, gid })
 }
 
-pub(super) fn make_folder(path: &Path, user: Option<&User>) -> Result<()> {
+/// The data folder is ours alone; another user who runs the server may pass through it to the folders that are his.
+pub(super) fn make_data_folder(path: &Path, user: Option<&User>) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|error| told(path, &error))?;
     if let Some(user) = user {
-        let owner = std::fs::metadata(path).map_err(|error| told(path, &error))?.uid();
-        if owner == 0 {
-            chown(path, Some(user.uid), Some(user.gid)).map_err(|error| told(path, &error))?;
-        }
         let closed = path.ancestors().skip(1).find(|folder| {
             std::fs::metadata(folder).is_ok_and(|meta| meta.uid() != user.uid && meta.permissions().mode() & 0o001 == 0)
         });
@@ -68,40 +68,62 @@ pub(super) fn make_folder(path: &Path, user: Option<&User>) -> Result<()> {
             return Err(Error::Refused { what });
         }
     }
-    let mode = std::fs::Permissions::from_mode(0o700);
-    std::fs::set_permissions(path, mode).map_err(|error| told(path, &error))
+    let mode = if user.is_some() { 0o711 } else { 0o700 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| told(path, &error))
 }
 
-/// The password in the file, made on first use. Letters, digits, - and _ only.
-pub(super) fn ensure_password(path: &Path, user: Option<&User>) -> Result<Secret> {
-    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => {
-            let password = URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 24]>());
-            file.write_all(password.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| told(path, &error))?;
-            give(path, user)?;
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(told(path, &error)),
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| told(path, &error))?;
-    if text.trim().is_empty() {
-        // A crash between creating and writing: nothing was made with it yet.
-        std::fs::remove_file(path).map_err(|error| told(path, &error))?;
-        return ensure_password(path, user);
-    }
-    Ok(Secret::new(text.trim()))
-}
-
-pub(super) fn write_owned(path: &Path, text: &str, user: Option<&User>) -> Result<()> {
-    std::fs::write(path, text).map_err(|error| told(path, &error))?;
-    give(path, user)
-}
-
-fn give(path: &Path, user: Option<&User>) -> Result<()> {
+/// A folder of the server's own.
+pub(super) fn make_folder(path: &Path, user: Option<&User>) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| told(path, &error))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(|error| told(path, &error))?;
     match user {
         Some(user) => chown(path, Some(user.uid), Some(user.gid)).map_err(|error| told(path, &error)),
         None => Ok(()),
     }
+}
+
+/// Waits for the lock; it ends with what this returns.
+pub(super) async fn lock(path: &Path) -> Result<File> {
+    let file =
+        File::options().create(true).truncate(false).write(true).open(path).map_err(|error| told(path, &error))?;
+    while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        if error != rustix::io::Errno::WOULDBLOCK {
+            return Err(told(path, &error.into()));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(file)
+}
+
+/// The password in the file, made on first use. Letters, digits, - and _ only.
+pub(super) fn ensure_password(path: &Path) -> Result<Secret> {
+    if !path.exists() {
+        let password = URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 24]>());
+        secret_file::create(path, &password).map_err(|error| told(path, &error))?;
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| told(path, &error))?;
+    Ok(Secret::new(text.trim()))
+}
+
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|error| told(path, &error))
+}
+
+/// A secret for the server's user to read. The file is new, so nobody laid a link there.
+pub(super) fn write_for(path: &Path, text: &str, user: Option<&User>) -> Result<()> {
+    let mut file =
+        File::options().write(true).create_new(true).mode(0o600).open(path).map_err(|error| told(path, &error))?;
+    file.write_all(text.as_bytes()).map_err(|error| told(path, &error))?;
+    match user {
+        Some(user) => fchown(&file, Some(user.uid), Some(user.gid)).map_err(|error| told(path, &error)),
+        None => Ok(()),
+    }
+}
+
+/// For certain another program: the kernel names it. Where it cannot be asked, nothing is certain.
+pub(super) fn is_other_program(pid: u32, name: &str) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    program.is_ok_and(|path| !path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name)))
 }
 
 /// Alive, and not just a dead process that nobody has collected yet.
@@ -123,26 +145,25 @@ pub(super) fn last_lines(path: &Path, n: usize) -> String {
     lines[lines.len().saturating_sub(n)..].join(" · ")
 }
 
-/// What differs from PostgreSQL's own defaults, and why.
-pub(super) fn settings(extra: &[String]) -> String {
+/// What differs from PostgreSQL's own defaults. Written once, into postgresql.conf; edit that as you like.
+pub(super) fn settings(extra: &[String]) -> Vec<String> {
     let memory_kb: u64 = std::fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| text.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()))
         .unwrap_or(4 << 20);
     let shared_mb = (memory_kb / 1024 / 4).clamp(128, 2048);
-    let ours = format!(
-        "\n# Tributary's settings: edit below this line as you like; they are written once.\n\
-         listen_addresses = '127.0.0.1'\n\
-         max_connections = 200\n\
-         shared_buffers = {shared_mb}MB\n\
-         jit = off                     # our queries are short; compiling them costs more than it gains\n\
-         random_page_cost = 1.1        # disks without arms\n\
-         max_wal_size = 4GB\n\
-         wal_compression = on\n\
-         log_min_messages = warning\n\
-         log_line_prefix = '%m [%p] %q%a '\n"
-    );
-    ours + &extra.iter().map(|line| format!("{line}\n")).collect::<String>()
+    let ours = [
+        "listen_addresses=127.0.0.1",
+        "max_connections=200",
+        &format!("shared_buffers={shared_mb}MB"),
+        "jit=off",              // our queries are short; compiling them costs more than it gains
+        "random_page_cost=1.1", // disks without arms
+        "max_wal_size=4GB",
+        "wal_compression=on",
+        "log_min_messages=warning",
+        "log_line_prefix=%m [%p] %q%a ",
+    ];
+    ours.into_iter().map(str::to_owned).chain(extra.iter().cloned()).collect()
 }
 
 #[cfg(test)]

@@ -2,22 +2,30 @@
 //!
 //! ```text
 //! <data>/postgres/            the cluster (PGDATA)
+//! <data>/run/                 its socket, and postgres.log: what it says
 //! <data>/postgres.port        the loopback port it was given
 //! <data>/postgres.password    scram password of the superuser, 0600
 //! <data>/login.password       that of the plain role our pool logs in as, 0600
-//! <data>/postgres.log         what the server says
+//! <data>/server.lock          held while the server is made or started
+//! <data>/users.lock           shared by every process that uses it
 //! ```
+//!
+//! When we are root the server runs as another user, who owns `postgres/` and `run/` and nothing else: root never writes where that
+//! user could have laid a link.
 //!
 //! A server found running on the folder is adopted. After a crash `pg_ctl` is tried for a while: as long as an orphaned backend
 //! of the dead server holds the shared memory, a start is refused.
 
 mod files;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::Secret;
+use rustix::fs::{FlockOperation, flock};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::process::Command;
@@ -31,8 +39,8 @@ pub use files::{User, is_root};
 pub const LOGIN: &str = "tributary";
 pub const DATABASE: &str = "tributary";
 const SUPERUSER: &str = "postgres";
-/// How long a start is tried while the remains of a crashed server are in the way, and recovery runs.
-const START_LIMIT: Duration = Duration::from_secs(120);
+/// How long a start may take: the remains of a crashed server are waited out, and recovery may be long.
+const START_LIMIT: Duration = Duration::from_secs(600);
 
 /// A data folder and the programs that serve it.
 #[derive(Clone, Debug)]
@@ -40,7 +48,7 @@ pub struct Embedded {
     data_dir: PathBuf,
     bin_dir: PathBuf,
     user: Option<User>,
-    /// Settings beside our own, for tests: `fsync = off`.
+    /// Settings beside our own, for tests: `fsync=off`.
     extra: Vec<String>,
 }
 
@@ -57,6 +65,17 @@ pub struct Running {
     pub port: u16,
 }
 
+/// This process among those that use an embedded server.
+#[derive(Clone, Debug)]
+pub struct Users(Arc<File>);
+
+impl Users {
+    /// Nobody else uses it now, and nobody joins while this is held alone.
+    pub fn are_only_us(&self) -> bool {
+        flock(&*self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+}
+
 impl Embedded {
     pub fn new(data_dir: &Path, bin_dir: &Path) -> Result<Self> {
         if !bin_dir.join("postgres").exists() {
@@ -70,7 +89,7 @@ impl Embedded {
         Ok(Self { user: files::server_user(&data_dir)?, data_dir, bin_dir: bin_dir.to_owned(), extra: Vec::new() })
     }
 
-    /// More lines for postgresql.conf, when the cluster is made.
+    /// More settings for postgresql.conf, when the cluster is made.
     pub fn with_settings(mut self, lines: &[&str]) -> Self {
         self.extra = lines.iter().map(|line| (*line).to_owned()).collect();
         self
@@ -80,13 +99,19 @@ impl Embedded {
         self.data_dir.join("postgres")
     }
 
-    pub fn log_file(&self) -> PathBuf {
-        self.data_dir.join("postgres.log")
+    fn run_dir(&self) -> PathBuf {
+        self.data_dir.join("run")
     }
 
-    /// Starts or adopts the server; makes the cluster on first use.
+    pub fn log_file(&self) -> PathBuf {
+        self.run_dir().join("postgres.log")
+    }
+
+    /// Starts or adopts the server; makes the cluster on first use. One process at a time: others wait, and adopt.
     pub async fn start(&self) -> Result<Running> {
-        files::make_folder(&self.data_dir, self.user.as_ref())?;
+        files::make_data_folder(&self.data_dir, self.user.as_ref())?;
+        files::make_folder(&self.run_dir(), self.user.as_ref())?;
+        let _lock = files::lock(&self.data_dir.join("server.lock")).await?;
         if !self.cluster_dir().join("PG_VERSION").exists() {
             self.init().await?;
         }
@@ -95,18 +120,27 @@ impl Embedded {
         loop {
             let (pid, was_adopted) = match self.running_pid().await? {
                 Some(pid) => (pid, true),
-                None => (self.launch().await?, false),
+                None => (self.launch(deadline).await?, false),
             };
             let running = self.running(pid, was_adopted)?;
             match self.ensure_login(&running).await {
                 Ok(()) => return Ok(running),
                 // It was dying when we looked, or is recovering from a crash: look again.
                 Err(error) if error.is_passing() && Instant::now() < deadline => {
-                    tokio::time::sleep(Duration::from_millis(100)).await
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Says that this process uses the server, until the returned value goes: nobody who started it stops it under us.
+    pub fn join(&self) -> Result<Users> {
+        let path = self.data_dir.join("users.lock");
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|error| files::told(&path, &error))?;
+        flock(&file, FlockOperation::NonBlockingLockShared).map_err(|error| files::told(&path, &error.into()))?;
+        Ok(Users(Arc::new(file)))
     }
 
     /// The server on this folder, if it runs.
@@ -152,39 +186,45 @@ impl Embedded {
         }
         let pid_file = std::fs::read_to_string(self.cluster_dir().join("postmaster.pid")).unwrap_or_default();
         let pid = pid_file.lines().next().and_then(|line| line.trim().parse().ok());
-        Ok(pid.filter(|pid| files::is_alive(*pid)))
+        Ok(pid.filter(|pid| files::is_alive(*pid) && !files::is_other_program(*pid, "postgres")))
     }
 
     async fn init(&self) -> Result<()> {
-        let major = self.server_major().await?;
-        tracing::info!("making a PostgreSQL {major} cluster in {}", self.cluster_dir().display());
-        let password = files::ensure_password(&self.data_dir.join("postgres.password"), self.user.as_ref())?;
-        drop(password);
-        // A first run that died half-way left a folder without PG_VERSION; initdb refuses a folder that is not empty.
-        let half_made = self.cluster_dir();
-        if half_made.exists() {
-            std::fs::remove_dir_all(&half_made).map_err(|error| files::told(&half_made, &error))?;
+        let cluster = self.cluster_dir();
+        if cluster.exists() {
+            let what =
+                format!("{} exists and is no PostgreSQL cluster; point DATA_DIR at another folder", cluster.display());
+            return Err(Error::Refused { what });
         }
+        let major = self.server_major().await?;
+        tracing::info!("making a PostgreSQL {major} cluster in {}", cluster.display());
+        // Made aside and renamed when whole, so that a cluster is there or is not. What a crash left aside is ours to remove.
+        let aside = self.data_dir.join("postgres.new");
+        let _ = std::fs::remove_dir_all(&aside);
+        files::make_folder(&aside, self.user.as_ref())?;
+        // The server's user must read the password once, and only once.
+        let password = files::ensure_password(&self.data_dir.join("postgres.password"))?;
+        let pwfile = self.run_dir().join("initdb.password");
+        let _ = std::fs::remove_file(&pwfile);
+        files::write_for(&pwfile, password.reveal(), self.user.as_ref())?;
         let mut initdb = self.program("initdb");
         initdb.args(["--username", SUPERUSER, "--auth", "scram-sha-256", "--data-checksums", "--encoding", "UTF8"]);
-        initdb.arg("--pwfile").arg(self.data_dir.join("postgres.password"));
+        initdb.arg("--pwfile").arg(&pwfile);
         if major >= 17 {
             initdb.args(["--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C"]);
         } else {
             initdb.args(["--locale", "C"]);
         }
-        // Made aside and renamed when whole: PG_VERSION appears only with everything else.
-        let aside = self.data_dir.join("postgres.new");
-        let _ = std::fs::remove_dir_all(&aside);
-        let output = initdb.arg("-D").arg(&aside).output().await.map_err(|error| files::told(&aside, &error))?;
+        for setting in files::settings(&self.extra) {
+            initdb.arg("--set").arg(setting);
+        }
+        let output = initdb.arg("-D").arg(&aside).output().await;
+        let _ = std::fs::remove_file(&pwfile);
+        let output = output.map_err(|error| files::told(&aside, &error))?;
         if !output.status.success() {
             return Err(self.failed("make the cluster (initdb)", &output));
         }
-        let conf = aside.join("postgresql.conf");
-        let mut text = std::fs::read_to_string(&conf).map_err(|error| files::told(&conf, &error))?;
-        text.push_str(&files::settings(&self.extra));
-        std::fs::write(&conf, text).map_err(|error| files::told(&conf, &error))?;
-        std::fs::rename(&aside, self.cluster_dir()).map_err(|error| files::told(&self.cluster_dir(), &error))
+        std::fs::rename(&aside, &cluster).map_err(|error| files::told(&cluster, &error))
     }
 
     async fn check_version(&self) -> Result<()> {
@@ -215,31 +255,41 @@ impl Embedded {
         major.ok_or_else(|| self.failed("tell its version", &output))
     }
 
-    /// Starts the server on its recorded port, or on another when that is taken.
-    async fn launch(&self) -> Result<u32> {
-        let deadline = Instant::now() + START_LIMIT;
+    /// Starts the server on its recorded port, or on another when that is taken. Tried again only while what is in the way goes by
+    /// itself: the shared memory of a crashed server's last sessions.
+    async fn launch(&self, deadline: Instant) -> Result<u32> {
+        self.remove_stale_pid_file();
         loop {
             let port = self.free_port()?;
-            let listen = format!(
-                "-p {port} -k '{}'",
-                self.socket_dir().map(|dir| dir.display().to_string()).unwrap_or_default()
-            );
+            let socket = self.socket_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+            let listen = format!("-p {port} -k '{}'", socket.replace('\'', "'\\''")); // pg_ctl gives it to a shell
             let mut start = self.program("pg_ctl");
-            start.args(["start", "-w", "-s", "-t", "110", "-D"]).arg(self.cluster_dir()).arg("-l").arg(self.log_file());
-            start.arg("-o").arg(listen).stdin(Stdio::null());
+            start.args(["start", "-w", "-s", "-t", "60", "-D"]).arg(self.cluster_dir()).arg("-l").arg(self.log_file());
             // The server inherits pg_ctl's output pipes and would keep them open: its output goes to the log file instead.
-            let started = start.stdout(Stdio::null()).stderr(Stdio::null()).status().await;
-            let started = started.map_err(|error| files::told(&self.bin_dir.join("pg_ctl"), &error))?;
-            if let Some(pid) = self.running_pid().await?.filter(|_| started.success()) {
-                files::write_owned(&self.data_dir.join("postgres.port"), &port.to_string(), self.user.as_ref())?;
+            start.arg("-o").arg(listen).stdout(Stdio::null()).stderr(Stdio::null());
+            let started = start.status().await.map_err(|error| files::told(&self.bin_dir.join("pg_ctl"), &error))?;
+            // Alive, though perhaps still recovering: whoever connects waits for that.
+            if let Some(pid) = self.running_pid().await? {
+                files::write(&self.data_dir.join("postgres.port"), &port.to_string())?;
                 return Ok(pid);
             }
-            if Instant::now() > deadline {
-                let what =
-                    format!("PostgreSQL did not start; its last words: {}", files::last_lines(&self.log_file(), 5));
-                return Err(Error::Refused { what });
+            let said = files::last_lines(&self.log_file(), 5);
+            let passes = ["still in use", "already exists", "could not bind"].iter().any(|words| said.contains(words));
+            if started.success() || (passes && Instant::now() < deadline) {
+                tokio::time::sleep(Duration::from_millis(250)).await;
+                continue;
             }
-            tokio::time::sleep(Duration::from_millis(250)).await;
+            let what = format!("PostgreSQL did not start; its last words: {said} (log: {})", self.log_file().display());
+            return Err(Error::Refused { what });
+        }
+    }
+
+    /// A machine that went down leaves a pid file whose pid may be another program's by now; PostgreSQL would refuse to start.
+    fn remove_stale_pid_file(&self) {
+        let path = self.cluster_dir().join("postmaster.pid");
+        let pid = std::fs::read_to_string(&path).ok().and_then(|text| text.lines().next()?.trim().parse().ok());
+        if pid.is_some_and(|pid| files::is_other_program(pid, "postgres")) {
+            let _ = std::fs::remove_file(&path);
         }
     }
 
@@ -254,10 +304,10 @@ impl Embedded {
         Ok(free.map_err(|error| files::told(Path::new("127.0.0.1"), &error))?.port())
     }
 
-    /// The socket lies in the data folder, unless that path is longer than a socket's may be (107 bytes).
+    /// The socket lies in the run folder, unless that path is longer than a socket's may be (107 bytes).
     fn socket_dir(&self) -> Option<PathBuf> {
-        let fits = self.data_dir.join(".s.PGSQL.65535").as_os_str().len() < 104;
-        fits.then(|| self.data_dir.clone())
+        let fits = self.run_dir().join(".s.PGSQL.65535").as_os_str().len() < 104;
+        fits.then(|| self.run_dir())
     }
 
     fn running(&self, postmaster_pid: u32, was_adopted: bool) -> Result<Running> {
@@ -266,7 +316,7 @@ impl Embedded {
         let text = std::fs::read_to_string(&pid_file).map_err(|error| files::told(&pid_file, &error))?;
         let port: u16 = text.lines().nth(3).and_then(|line| line.trim().parse().ok()).unwrap_or(0);
         let to = |user: &str, file: &str| -> Result<ConnectTo> {
-            let password = files::ensure_password(&self.data_dir.join(file), self.user.as_ref())?;
+            let password = files::ensure_password(&self.data_dir.join(file))?;
             let mut options = PgConnectOptions::new_without_pgpass()
                 .host("127.0.0.1")
                 .port(port)
@@ -283,7 +333,7 @@ impl Embedded {
 
     /// Our database and the plain role that uses it.
     async fn ensure_login(&self, running: &Running) -> Result<()> {
-        let password = files::ensure_password(&self.data_dir.join("login.password"), self.user.as_ref())?;
+        let password = files::ensure_password(&self.data_dir.join("login.password"))?;
         let mut admin = running.admin.database("postgres").0.connect().await?;
         let exists: bool = sqlx::query_scalar("select exists (select from pg_roles where rolname = $1)")
             .bind(LOGIN)
@@ -301,7 +351,7 @@ impl Embedded {
 
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin_dir.join(name));
-        command.current_dir(if self.data_dir.exists() { &self.data_dir } else { Path::new("/") });
+        command.current_dir("/");
         command.env("LC_ALL", "C").stdin(Stdio::null()).kill_on_drop(false);
         for variable in ["PGDATA", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGOPTIONS"] {
             command.env_remove(variable);
@@ -320,6 +370,6 @@ impl Embedded {
 
     /// A secret file of this folder, for tests that connect some other way.
     pub fn login_password(&self) -> Result<Secret> {
-        files::ensure_password(&self.data_dir.join("login.password"), self.user.as_ref())
+        files::ensure_password(&self.data_dir.join("login.password"))
     }
 }

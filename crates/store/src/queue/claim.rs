@@ -13,6 +13,8 @@ pub struct Claimed {
     pub msg_id: i64,
     pub read_ct: i32,
     pub waits: i32,
+    /// How many holders died or hung with it.
+    pub lapses: i32,
     pub enqueued_at: DateTime<Utc>,
     pub message: serde_json::Value,
 }

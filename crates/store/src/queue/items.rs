@@ -62,8 +62,8 @@ impl Counts {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Page {
     pub state: Option<ItemState>,
-    /// Only messages below this id: the last of the page before.
-    pub before: Option<i64>,
+    /// Only what comes after this one: the last of the page before. Parked items come first, then messages, each newest first.
+    pub before: Option<ItemId>,
     pub limit: i64,
 }
 
@@ -110,11 +110,18 @@ impl Queue {
         page: Page,
     ) -> Result<Vec<Item>> {
         let mut items = Vec::new();
-        if page.before.is_none() && matches!(page.state, None | Some(ItemState::Parked)) {
-            items = self.parked(conn, caller, None, page.limit).await?;
+        let (parked_before, messages_before) = match page.before {
+            None => (None, None),
+            Some(ItemId::Parked(id)) => (Some(id), None),
+            Some(ItemId::Message(id)) => (None, Some(id)),
+        };
+        if messages_before.is_none() && matches!(page.state, None | Some(ItemState::Parked)) {
+            items = self.parked(conn, caller, None, parked_before, page.limit).await?;
         }
-        if page.state != Some(ItemState::Parked) {
-            items.extend(self.messages(conn, at, caller, page, None).await?);
+        let room = page.limit - i64::try_from(items.len()).unwrap_or(i64::MAX);
+        if page.state != Some(ItemState::Parked) && room > 0 {
+            let page = Page { limit: room, ..page };
+            items.extend(self.messages(conn, at, caller, page, messages_before, None).await?);
         }
         Ok(items)
     }
@@ -128,9 +135,9 @@ impl Queue {
     ) -> Result<Option<Item>> {
         let found = match id {
             ItemId::Message(id) => {
-                self.messages(conn, at, caller, Page { limit: 1, ..Page::default() }, Some(id)).await?
+                self.messages(conn, at, caller, Page { limit: 1, ..Page::default() }, None, Some(id)).await?
             }
-            ItemId::Parked(id) => self.parked(conn, caller, Some(id), 1).await?,
+            ItemId::Parked(id) => self.parked(conn, caller, Some(id), None, 1).await?,
         };
         Ok(found.into_iter().next())
     }
@@ -186,6 +193,7 @@ impl Queue {
         at: Option<DateTime<Utc>>,
         caller: &Caller,
         page: Page,
+        before: Option<i64>,
         only: Option<i64>,
     ) -> Result<Vec<Item>> {
         let rows = sqlx::query(AssertSqlSafe(self.0.list.clone()))
@@ -194,7 +202,7 @@ impl Queue {
             .bind(caller.tenant_id.to_string())
             .bind(caller.operates())
             .bind(page.state.map(ItemState::as_str))
-            .bind(page.before)
+            .bind(before)
             .bind(only)
             .bind(page.limit)
             .fetch_all(conn)
@@ -226,12 +234,14 @@ impl Queue {
         conn: &mut PgConnection,
         caller: &Caller,
         only: Option<ParkedId>,
+        before: Option<ParkedId>,
         limit: i64,
     ) -> Result<Vec<Item>> {
         let rows = sqlx::query(include_str!("../sql/parked_list.sql"))
             .bind(caller.tenant_id.0)
             .bind(self.name())
             .bind(only.map(|id| id.0))
+            .bind(before.map(|id| id.0))
             .bind(limit)
             .fetch_all(conn)
             .await?;

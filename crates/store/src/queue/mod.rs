@@ -21,7 +21,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 pub use claim::Claimed;
 pub use items::{Counts, Item, Page};
-pub use park::{parked_counts, unpark_due};
+pub use park::unpark_due;
 pub use settle::Settlement;
 
 use crate::{Error, Result, Tx};

@@ -1,5 +1,7 @@
 //! Items that leave their queue to wait for longer than an hour, or for an event, and how they come back.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use domain::{Notice, Op, ParkedId, TenantId};
 use serde_json::Value;
@@ -11,14 +13,14 @@ use crate::crash::{self, Point};
 use crate::{Result, Tx};
 
 impl Queue {
-    /// Leaves the queue until a time, or (`None`) until an event or a person sends it again.
+    /// Leaves the queue for so long, or (`None`) until an event or a person sends it again.
     pub(super) async fn park(
         &self,
         conn: &mut PgConnection,
         at: Option<DateTime<Utc>>,
         receipt: Receipt,
         reason: &str,
-        until: Option<DateTime<Utc>>,
+        delay: Option<Duration>,
     ) -> Result<bool> {
         let parked = sqlx::query(AssertSqlSafe(self.0.park.clone()))
             .bind(at)
@@ -26,7 +28,7 @@ impl Queue {
             .bind(receipt.read_ct)
             .bind(ParkedId::new().0)
             .bind(reason)
-            .bind(until)
+            .bind(delay.map(|delay| delay.as_secs_f64()))
             .bind(self.name())
             .execute(conn)
             .await?;
@@ -39,7 +41,9 @@ impl Queue {
 pub async fn unpark_due(tx: &mut Tx, at: Option<DateTime<Utc>>, limit: i64) -> Result<usize> {
     let due: Vec<(Uuid, Uuid, String, Value, Value)> = sqlx::query_as(
         "delete from tributary.parked where (tenant_id, id) in (
-             select tenant_id, id from tributary.parked where until <= coalesce($1, now()) order by until limit $2 for update skip locked)
+             select tenant_id, id from tributary.parked
+             where until <= coalesce($1, now()) and to_regclass('pgmq.q_' || queue) is not null -- a newer binary's queue stays
+             order by until limit $2 for update skip locked)
          returning tenant_id, id, queue, message, headers",
     )
     .bind(at)
@@ -81,8 +85,8 @@ async fn send_again(
 ) -> Result<i64> {
     check_name(queue)?;
     let sql = format!(
-        "insert into pgmq.q_{queue} (vt, read_ct, message, headers)
-         values (coalesce($1, now()), coalesce(($3 ->> 'read_ct')::int, 0), $2,
+        "insert into pgmq.q_{queue} (vt, read_ct, enqueued_at, message, headers)
+         values (coalesce($1, now()), coalesce(($3 ->> 'read_ct')::int, 0), coalesce(($3 ->> 'enqueued_at')::timestamptz, now()), $2,
              ($3 - array['read_ct', 'enqueued_at']) || jsonb_build_object('parked_as', $4::text))
          returning msg_id"
     );
@@ -90,12 +94,4 @@ async fn send_again(
     let msg_id = sent.fetch_one(&mut **tx).await?;
     tx.notify(Notice::lane(Some(tenant_id), queue, Op::Insert));
     Ok(msg_id)
-}
-
-/// How many items of a tenant are parked, per queue.
-pub async fn parked_counts(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<(String, i64)>> {
-    Ok(sqlx::query_as("select queue, count(*) from tributary.parked where tenant_id = $1 group by queue")
-        .bind(tenant_id.0)
-        .fetch_all(conn)
-        .await?)
 }

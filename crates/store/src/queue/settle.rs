@@ -21,19 +21,19 @@ pub enum Settlement<'a> {
     Wait(&'a [(Receipt, Duration)], &'a str),
     /// A failed attempt, due again after a delay, with its error.
     Fail(Receipt, Duration, &'a str),
-    /// Leaves the queue, for a reason, until a time or (`None`) an event.
-    Park(Receipt, &'a str, Option<DateTime<Utc>>),
+    /// Leaves the queue, for a reason, for so long or (`None`) until an event.
+    Park(Receipt, &'a str, Option<Duration>),
     /// Ends in the archive, in a final state, for a reason.
     Bury(Receipt, ItemState, &'a str),
 }
 
 impl Settlement<'_> {
-    /// How many receipts it names.
-    pub fn receipts(&self) -> usize {
+    /// The receipts it names.
+    pub fn receipts(&self) -> Vec<Receipt> {
         match self {
-            Self::Finish(receipts) => receipts.len(),
-            Self::Wait(back, _) => back.len(),
-            Self::Fail(..) | Self::Park(..) | Self::Bury(..) => 1,
+            Self::Finish(receipts) => receipts.to_vec(),
+            Self::Wait(back, _) => back.iter().map(|(receipt, _)| *receipt).collect(),
+            Self::Fail(receipt, ..) | Self::Park(receipt, ..) | Self::Bury(receipt, ..) => vec![*receipt],
         }
     }
 }
@@ -50,7 +50,7 @@ impl Queue {
             Settlement::Finish(receipts) => self.finish_many(conn, receipts).await?.len(),
             Settlement::Wait(back, reason) => self.wait(conn, at, back, reason).await?.len(),
             Settlement::Fail(receipt, delay, error) => usize::from(self.fail(conn, at, receipt, delay, error).await?),
-            Settlement::Park(receipt, reason, until) => usize::from(self.park(conn, at, receipt, reason, until).await?),
+            Settlement::Park(receipt, reason, delay) => usize::from(self.park(conn, at, receipt, reason, delay).await?),
             Settlement::Bury(receipt, state, reason) => usize::from(self.bury(conn, at, receipt, state, reason).await?),
         })
     }

@@ -4,7 +4,9 @@
 do $$
 declare
     login text := current_setting('tributary.login');
+    may_set text := case when current_setting('server_version_num')::int >= 160000 then 'SET' else 'MEMBER' end;
     wanted text;
+    member text;
 begin
     foreach wanted in array array['tributary_owner', 'service_role', 'authenticated', 'anon'] loop
         begin
@@ -14,11 +16,16 @@ begin
         exception when duplicate_object or unique_violation then
             null; -- another database's set-up was quicker
         end;
-        -- From PostgreSQL 16 on even the role's creator may not SET ROLE to it without this.
-        execute format('grant %I to %I', wanted, login);
-        if login <> current_user then
-            execute format('grant %I to %I', wanted, current_user);
-        end if;
+        foreach member in array array[login, current_user::text] loop
+            -- From PostgreSQL 16 on even the role's creator may not SET ROLE to it without an explicit grant.
+            continue when pg_has_role(member, wanted, may_set);
+            begin
+                execute format('grant %I to %I', wanted, member);
+            exception when insufficient_privilege then
+                raise exception 'role % must be granted to %: have an administrator run  grant % to %', wanted, member, wanted, member
+                    using errcode = 'insufficient_privilege';
+            end;
+        end loop;
     end loop;
     begin
         grant pg_read_all_stats to service_role; -- to name whoever holds a transaction open; hosts may refuse it

@@ -17,8 +17,14 @@ struct Crashling {
     migrate: bool,
 }
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build()?;
+    let ended = runtime.block_on(run());
+    runtime.shutdown_background(); // as the real program does: a task that never yields must not keep it
+    ended
+}
+
+async fn run() -> anyhow::Result<()> {
     let crashling = Crashling::parse();
     tracing_subscriber::fmt().with_env_filter(&crashling.config.log).with_writer(std::io::stderr).init();
     crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;

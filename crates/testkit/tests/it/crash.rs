@@ -91,11 +91,40 @@ async fn a_worker_told_to_stop_finishes_or_hands_back_without_costing_an_attempt
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_soon_whatever_stands_in_its_way() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("stuck").await, "stuck").await;
+    let proxy = testkit::proxy::Proxy::start(cluster.running().port).await;
+    let held = "select count(*) from pgmq.q_effects where headers ? 'by' and vt > now()";
+    // A task that never yields, and a database that no longer answers.
+    for (kind, is_silent) in [("spin", false), ("endless", true)] {
+        suite.send_kinds(&suite.world.env.db, 2, &[kind]).await;
+        let mut stopping = worker(&suite.world.database.url_through(proxy.port), None, None);
+        let mut conn = suite.world.conn().await;
+        let is_held = wait_until(Duration::from_secs(10), async || {
+            sqlx::query_scalar::<_, i64>(held).fetch_one(&mut *conn).await.is_ok_and(|n| n > 0)
+        });
+        assert!(is_held.await, "{kind}: the worker took nothing");
+        proxy.black_hole(is_silent);
+        let begun = Instant::now();
+        stopping.signal(Signal::TERM);
+        // The grace is 5 s here; then 5 s for tasks, 5 s and a call's limit for last words, 10 s for the goodbye.
+        assert!(
+            stopping.ended_within(Duration::from_secs(45)).await.is_some(),
+            "F31: {kind} kept the worker from stopping"
+        );
+        println!("{kind}: stopped after {:?}", begun.elapsed());
+        proxy.black_hole(false);
+        sqlx::query("delete from pgmq.q_effects").execute(&mut *conn).await.expect("emptied");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn poison_buries_only_itself() {
     let cluster = Cluster::private().await;
     let suite = Suite::new(cluster.database("poison").await, "poison").await;
     let poison = Uuid::now_v7();
-    suite.send_kinds(&suite.world.env.db, 10, &["ok"]).await;
+    suite.send_kinds(&suite.world.env.db, 10, &["ok", "slow"]).await;
     testkit::effects::send(&suite.world.env.db, suite.world.tenant_id, poison, "poison").await.expect("sent");
     suite.send_kinds(&suite.world.env.db, 10, &["ok", "panic"]).await;
 
@@ -122,6 +151,7 @@ async fn poison_buries_only_itself() {
             .expect("the archive");
     assert_eq!(buried.iter().filter(|(kind, _)| kind == "poison").count(), 1, "{buried:?}");
     assert_eq!(buried.iter().filter(|(kind, _)| kind == "panic").count(), 5, "{buried:?}");
+    assert_eq!(buried.len(), 6, "an innocent was buried with it: {buried:?}");
     assert!(buried.iter().all(|(kind, reason)| kind != "poison" || reason.contains("died")), "{buried:?}");
     assert!(buried.iter().all(|(kind, reason)| kind != "panic" || reason.contains("told to panic")), "{buried:?}");
     let done: i64 =

@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 use domain::item::Action;
 use domain::{ItemId, ItemState, Scope};
-use store::queue::{Page, Queue};
+use engine::work::lanes;
+use store::queue::{Page, Queue, Settlement};
 use testkit::{World, effects};
 use uuid::Uuid;
 
@@ -94,7 +95,7 @@ async fn a_wait_costs_no_attempt_and_a_long_one_leaves_the_queue() {
 
     send(&world, "park").await;
     world.run_lanes(effects::lanes(None)).await;
-    assert_eq!(lines(&world).await, ["park: parked after 1 attempts and 0 waits: told to wait for two hours"]);
+    assert_eq!(lines(&world).await, ["park: parked after 0 attempts and 1 waits: told to wait for two hours"]);
     world.env.clock.advance(TimeDelta::minutes(119));
     assert_eq!(unpark(&world).await, 0);
     world.env.clock.advance(TimeDelta::minutes(1));
@@ -196,4 +197,72 @@ async fn a_schedule_fires_once_a_tick_and_missed_ticks_collapse() {
     assert_eq!(fired(&world).await, 0);
     world.env.clock.advance(TimeDelta::hours(5));
     assert_eq!(fired(&world).await, 1, "three hundred missed ticks are one");
+}
+
+#[tokio::test]
+async fn a_settled_receipt_is_worth_nothing_even_to_its_own_worker() {
+    let world = World::new().await;
+    send(&world, "ok").await;
+    let (queue, clock) = (Queue::new(effects::NAME).expect("a queue"), &world.env.clock);
+    let mut conn = world.conn().await;
+    let claimed = queue.claim(&mut conn, clock.sql(), 1, 60, "me").await.expect("claimed");
+    let receipt = claimed[0].receipt();
+    let later = [(receipt, std::time::Duration::from_secs(1_800))];
+    let wait = Settlement::Wait(&later, "told to wait");
+    assert_eq!(queue.settle(&mut conn, clock.sql(), &wait).await.expect("settled"), 1);
+    let before = only_item(&world).await;
+    // The answer was lost and it is settled again; a heartbeat that had read the receipt before extends it.
+    assert_eq!(queue.settle(&mut conn, clock.sql(), &wait).await.expect("an answer"), 0);
+    queue.extend(&mut conn, clock.sql(), &[receipt], 60).await.expect("an answer");
+    let after = only_item(&world).await;
+    assert_eq!((after.waits, after.attempts, after.due_at), (before.waits, before.attempts, before.due_at));
+    assert_eq!((after.waits, after.attempts), (1, 0));
+}
+
+#[tokio::test]
+async fn every_parked_item_is_on_some_page() {
+    let world = World::new().await;
+    for _ in 0..5 {
+        send(&world, "park").await;
+    }
+    world.run_lanes(effects::lanes(None)).await;
+    send(&world, "ok").await;
+    let (queue, caller) = (Queue::new(effects::NAME).expect("a queue"), world.operator().await);
+    let mut conn = world.conn().await;
+    let (mut seen, mut before) = (std::collections::HashSet::new(), None);
+    loop {
+        let page = Page { before, limit: 2, ..Page::default() };
+        let items = queue.list(&mut conn, world.env.clock.sql(), &caller, page).await.expect("items");
+        let Some(last) = items.last() else { break };
+        before = Some(last.id.parse().expect("an id"));
+        for item in items {
+            assert!(seen.insert(item.id.clone()), "{} is on two pages", item.id);
+        }
+    }
+    assert_eq!(seen.len(), 6);
+}
+
+#[tokio::test]
+async fn a_schedule_that_cannot_fire_shows_its_error_and_holds_up_no_other() {
+    let world = World::now().await;
+    let mut conn = world.conn().await;
+    let every = std::time::Duration::from_secs(60);
+    for (name, lane) in [("a_broken", "nowhere"), ("b_good", "upkeep")] {
+        let message = serde_json::json!({ "task": "unpark" });
+        store::schedules::ensure(&mut conn, None, name, lane, every, &message).await.expect("a schedule");
+    }
+    sqlx::query("update tributary.schedules set next_run_at = now() - interval '1 hour' * (case name when 'a_broken' then 2 else 1 end)")
+        .execute(&mut *conn)
+        .await
+        .expect("due");
+    let stop = engine::work::Stop::default();
+    let running = tokio::spawn(engine::work::Runtime::new(world.env.clone(), &lanes::ALL).run("test", stop.clone()));
+    let both = testkit::wait_until(std::time::Duration::from_secs(15), async || {
+        let all = store::schedules::list(&mut conn).await.expect("schedules");
+        let of = |name: &str| all.iter().find(|schedule| schedule.name == name).cloned().expect("a schedule");
+        of("a_broken").last_error.is_some_and(|error| error.contains("nowhere")) && of("b_good").last_run_at.is_some()
+    });
+    assert!(both.await, "F33: one broken schedule stopped the others, or hid its error");
+    stop.stop();
+    running.await.expect("it stopped");
 }

@@ -122,9 +122,9 @@ async fn hot_queries_use_their_indexes_in_the_role_that_runs_them() {
     let world = World::now().await;
     let mut conn = world.conn().await;
     let queue = Queue::new(effects::NAME).expect("a queue");
-    let mut owner = store::bench::owner(&world.database.admin).await.expect("the owner");
-    store::bench::fill(&mut owner, &queue, 20_000, 3_600.0).await.expect("delayed rows");
-    store::bench::fill(&mut owner, &queue, 2_000, -1.0).await.expect("due rows");
+    let mut admin = store::bench::administrator(&world.database.admin).await.expect("the owner");
+    store::bench::fill(&mut admin, &queue, 20_000, 3_600.0).await.expect("delayed rows");
+    store::bench::fill(&mut admin, &queue, 2_000, -1.0).await.expect("due rows");
     let claim = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../store/src/sql/queue_claim.sql"))
         .expect("the claim");
     let claim = claim
@@ -262,4 +262,34 @@ async fn a_migration_that_meets_a_lock_waits_its_turn_and_no_claim_fails() {
     assert!(!migrating.is_finished(), "the migration did not meet the lock");
     holder.rollback().await.expect("released");
     assert_eq!(migrating.await.expect("no panic").expect("migrated"), ["0099_coming"]);
+}
+
+/// What a hosted database gives: a role that may create roles, and no superuser.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_is_no_superuser_can_set_everything_up() {
+    for cluster in [Cluster::private().await, Cluster::private_16().await] {
+        let running = cluster.running();
+        let mut admin = store::bench::administrator(&running.admin.database("postgres")).await.expect("the superuser");
+        let sql = "create role hosted login createrole password 'hosted'; create database hosted owner hosted";
+        for statement in sql.split("; ") {
+            sqlx::raw_sql(statement).execute(&mut admin).await.expect("made");
+        }
+        let url = format!("postgres://hosted:hosted@127.0.0.1:{}/hosted", running.port);
+        let to = store::ConnectTo::url(&url).expect("a URL");
+        for round in ["first", "second"] {
+            let applied = store::migrate::run(&to, "hosted", &["upkeep"]).await;
+            let applied = applied.unwrap_or_else(|error| panic!("{round}: {error:?}"));
+            assert_eq!(applied.is_empty(), round == "second");
+        }
+        let database = testkit::cluster::Database { name: "hosted".into(), admin: to.clone(), login: to, url };
+        let world = World::with(database, domain::Clock::System).await;
+        let mut conn = world.conn().await;
+        workers_beat(&mut conn).await;
+    }
+}
+
+async fn workers_beat(conn: &mut store::Connection) {
+    let second = std::time::Duration::from_secs(1);
+    let id = store::workers::start(conn, "1.0", second, "host", 1, "worker").await.expect("started");
+    store::workers::heartbeat(conn, id, &store::workers::Beat::default(), &[], false).await.expect("heard");
 }

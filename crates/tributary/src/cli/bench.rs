@@ -24,14 +24,16 @@ enum Command {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let database = database::start(&config).await?;
-    database.migrate().await?;
-    eprintln!("measuring; about a minute");
     let Command::Queue = args.command;
-    let measured = bench::queue(&database, &config).await;
-    if database.embedded.as_ref().is_some_and(|server| !server.was_adopted) {
-        database::embedded(&config)?.stop().await?;
-    }
+    let measured = async {
+        database.migrate().await?;
+        eprintln!("measuring; about a minute");
+        bench::queue(&database, &config).await
+    };
+    let measured = measured.await;
+    let released = database.release(&config).await;
     let cases = measured?;
+    released?;
     if args.json {
         for case in &cases {
             println!("{}", serde_json::to_string(case)?);

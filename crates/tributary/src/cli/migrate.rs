@@ -10,10 +10,10 @@ pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
     logging::start(&config)?;
     let database = database::start(&config).await?;
     let applied = database.migrate().await;
-    if database.embedded.as_ref().is_some_and(|server| !server.was_adopted) {
-        database::embedded(&config)?.stop().await?;
-    }
-    match applied?.as_slice() {
+    let released = database.release(&config).await;
+    let applied = applied?;
+    released?;
+    match applied.as_slice() {
         [] => println!("up to date: schema {}", store::migrate::wanted_version()),
         applied => println!("applied {}: schema {}", applied.join(", "), store::migrate::wanted_version()),
     }

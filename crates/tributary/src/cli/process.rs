@@ -1,6 +1,7 @@
 //! What `up`, `serve` and `worker` share: signals, metrics, and the two halves of the program.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use engine::work::{Runtime, Stop, lanes};
@@ -18,7 +19,7 @@ pub async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let listener = listen(&config).await?;
     let env = database::find(&config).await?.env(&config)?;
     database::wait_for_schema(&env).await?;
-    let stop = stop_on_signals()?;
+    let stop = stop_on_signals(&config)?;
     tracing::info!("serving on {}", config.base_url());
     web::serve(env, listener, metrics, stop).await?;
     Ok(ExitCode::SUCCESS)
@@ -29,7 +30,7 @@ pub async fn work(config: Config) -> anyhow::Result<ExitCode> {
     logging::start(&config)?;
     let env = database::find(&config).await?.env(&config)?;
     database::wait_for_schema(&env).await?;
-    let stop = stop_on_signals()?;
+    let stop = stop_on_signals(&config)?;
     run_lanes(env, "worker", stop).await;
     Ok(ExitCode::SUCCESS)
 }
@@ -53,8 +54,12 @@ pub fn metrics() -> anyhow::Result<PrometheusHandle> {
     PrometheusBuilder::new().install_recorder().context("metrics could not be set up")
 }
 
-/// SIGTERM and Ctrl-C ask for a graceful stop; a second Ctrl-C ends at once.
-pub fn stop_on_signals() -> anyhow::Result<Stop> {
+/// What a graceful stop may take beyond the drain: last words to the database, and stopping the embedded one.
+const STOP_LIMIT: Duration = Duration::from_secs(90);
+
+/// SIGTERM and Ctrl-C ask for a graceful stop; a second one ends at once, and so does a stop that gets nowhere.
+pub fn stop_on_signals(config: &Config) -> anyhow::Result<Stop> {
+    let limit = Duration::from_secs(config.drain_secs) + STOP_LIMIT;
     let stop = Stop::default();
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let asked = stop.clone();
@@ -62,7 +67,7 @@ pub fn stop_on_signals() -> anyhow::Result<Stop> {
         tokio::select! { _ = term.recv() => {} _ = int.recv() => {} }
         tracing::info!("stopping: finishing what is in hand");
         asked.stop();
-        tokio::select! { _ = term.recv() => {} _ = int.recv() => {} }
+        tokio::select! { _ = term.recv() => {} _ = int.recv() => {} () = tokio::time::sleep(limit) => {} }
         eprintln!("stopped at once; what was in hand is taken up again after its lease");
         std::process::exit(130);
     });

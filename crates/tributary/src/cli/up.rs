@@ -3,20 +3,21 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use engine::{Config, database};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use store::embedded::Embedded;
+use store::embedded::{Embedded, Running};
 
 use super::{key, process};
 use crate::logging;
 
 /// What a running `up` leaves for others to find.
 #[derive(Serialize, Deserialize)]
-pub struct Running {
+pub struct Record {
     pub pid: i32,
     pub url: String,
 }
@@ -43,7 +44,7 @@ pub fn record_path(config: &Config) -> PathBuf {
     config.data_dir.join("up.json")
 }
 
-pub fn running(config: &Config) -> Option<Running> {
+pub fn running(config: &Config) -> Option<Record> {
     serde_json::from_str(&std::fs::read_to_string(record_path(config)).ok()?).ok()
 }
 
@@ -53,23 +54,29 @@ pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
         println!("already running: {url}");
         return Ok(ExitCode::SUCCESS);
     };
+    let _ = std::fs::remove_file(record_path(&config)); // of one that was killed: its pid may be anybody's by now
     logging::start(&config)?;
     let metrics = process::metrics()?;
     let listener = process::listen(&config).await?;
-    let stop = process::stop_on_signals()?;
-    let database = database::start(&config).await?;
-    let ended = serve_all(&config, &database, listener, metrics, stop).await;
+    let stop = process::stop_on_signals(&config)?;
+    let mut database = tokio::select! {
+        started = database::start(&config) => started?,
+        () = stop.stopped() => bail!("stopped while the database was starting; it may still be: `tributary down` stops it"),
+    };
+    let restarted = Arc::default();
+    let ended = serve_all(&config, &database, &restarted, listener, metrics, stop).await;
     let _ = std::fs::remove_file(record_path(&config));
-    // Only a graceful end of the one who started the server stops it.
-    if database.embedded.as_ref().is_some_and(|server| !server.was_adopted) && ended.is_ok() {
-        database::embedded(&config)?.stop().await?;
+    if let Some(server) = restarted.lock().ok().and_then(|mut server: MutexGuard<'_, Option<Running>>| server.take()) {
+        database.was_restarted(server);
     }
-    ended
+    let released = database.release(&config).await;
+    ended.and_then(|code| released.map(|()| code))
 }
 
 async fn serve_all(
     config: &Config,
     database: &database::Database,
+    restarted: &Arc<Mutex<Option<Running>>>,
     listener: tokio::net::TcpListener,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
     stop: engine::work::Stop,
@@ -81,12 +88,13 @@ async fn serve_all(
     let env = database.env(config)?;
     let link = key::new_link(&env, None).await?;
     let url = config.base_url();
-    let record = serde_json::to_string(&Running { pid: i32::try_from(std::process::id())?, url: url.clone() })?;
+    let record = serde_json::to_string(&Record { pid: i32::try_from(std::process::id())?, url: url.clone() })?;
     std::fs::write(record_path(config), record).context("the data folder cannot be written")?;
     eprintln!(
         "\n  Tributary is up: {url}\n  Sign in (once, within 15 minutes): {link}\n  Stop: Ctrl-C, or `tributary down`\n"
     );
-    let keeper = database.embedded.clone().map(|server| tokio::spawn(keep_server(config.clone(), server)));
+    let keeper =
+        database.embedded.clone().map(|server| tokio::spawn(keep_server(config.clone(), server, restarted.clone())));
     let lanes = tokio::spawn(process::run_lanes(env.clone(), "up", stop.clone()));
     let served = web::serve(env, listener, metrics, stop.clone()).await;
     stop.stop();
@@ -98,7 +106,7 @@ async fn serve_all(
 }
 
 /// Starts the embedded server again when it dies: everything else waits for it and goes on.
-async fn keep_server(config: Config, mut server: store::embedded::Running) {
+async fn keep_server(config: Config, mut server: Running, restarted: Arc<Mutex<Option<Running>>>) {
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
         if Embedded::is_alive(&server) {
@@ -107,9 +115,12 @@ async fn keep_server(config: Config, mut server: store::embedded::Running) {
         tracing::error!("the embedded PostgreSQL (pid {}) is gone; starting it again", server.postmaster_pid);
         match database::embedded(&config) {
             Ok(embedded) => match embedded.start().await {
-                Ok(restarted) => {
-                    tracing::info!("the embedded PostgreSQL runs again (pid {})", restarted.postmaster_pid);
-                    server = restarted;
+                Ok(again) => {
+                    tracing::info!("the embedded PostgreSQL runs again (pid {})", again.postmaster_pid);
+                    if let Ok(mut slot) = restarted.lock() {
+                        *slot = Some(again.clone());
+                    }
+                    server = again;
                 }
                 Err(error) => tracing::error!("it does not start, will keep trying: {error}"),
             },

@@ -230,3 +230,68 @@ async fn doctor_recognises_a_transaction_pooler_and_names_what_to_use() {
         assert_eq!(said.contains("is a transaction pooler") && said.contains("port 5432"), !is_fine, "{mode}: {said}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_ours_is_left_alone() {
+    // A folder that only looks like ours.
+    let (folder, port) = (Folder::new(), free_port());
+    std::fs::create_dir_all(folder.0.join("postgres")).expect("a folder");
+    std::fs::write(folder.0.join("postgres/precious.sql"), "precious").expect("a file");
+    let (output, _, said) = run(command(&folder.0, port).arg("up"));
+    assert!(!output.status.success() && said.contains("is no PostgreSQL cluster"), "{said}");
+    assert_eq!(std::fs::read_to_string(folder.0.join("postgres/precious.sql")).expect("still there"), "precious");
+    std::fs::remove_dir_all(folder.0.join("postgres")).expect("removed");
+
+    // A process whose pid a killed `up` and a killed server had left behind.
+    let mut innocent = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+    assert!(run(command(&folder.0, port).arg("migrate")).0.status.success());
+    let record = format!("{{\"pid\":{},\"url\":\"http://stale\"}}", innocent.id());
+    std::fs::write(folder.0.join("up.json"), record).expect("a record");
+    std::fs::write(folder.0.join("postgres/postmaster.pid"), format!("{}\n{}\n", innocent.id(), folder.0.display()))
+        .expect("a pid file");
+    let app = App::start(command(&folder.0, port), &["up"], port).await;
+    let (_, said, _) = run(command(&folder.0, port).arg("up"));
+    assert_eq!(said, format!("already running: http://127.0.0.1:{port}\n"));
+    assert!(run(command(&folder.0, port).arg("down")).0.status.success());
+    drop(app);
+    assert!(innocent.try_wait().expect("a child").is_none(), "a stranger was ended");
+    innocent.kill().expect("ended");
+    innocent.wait().expect("collected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_first_starts_at_once_make_one_cluster_and_neither_stops_the_other() {
+    let (folder, port) = (Folder::new(), free_port());
+    let mut first = App::spawn(command(&folder.0, port), &["up"], port);
+    let others: Vec<_> = (0..3)
+        .map(|_| {
+            let mut migrate = command(&folder.0, port);
+            std::thread::spawn(move || run(migrate.arg("migrate")))
+        })
+        .collect();
+    for other in others {
+        let (output, said, error) = other.join().expect("no panic");
+        assert!(output.status.success(), "{said}{error}");
+    }
+    assert!(
+        wait_until(Duration::from_secs(30), async || get(&first.url, "/readyz").await.0 == 200).await,
+        "{}",
+        first.printed()
+    );
+    assert!(first.ended_within(Duration::ZERO).await.is_none(), "{}", first.printed());
+    assert!(!folder.0.join("postgres.new").exists());
+    assert!(postmaster(&folder).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_setting_of_the_server_is_told_at_once() {
+    let (folder, port) = (Folder::new(), free_port());
+    assert!(run(command(&folder.0, port).arg("migrate")).0.status.success());
+    let conf = folder.0.join("postgres/postgresql.conf");
+    let text = std::fs::read_to_string(&conf).expect("settings");
+    std::fs::write(&conf, text + "\nshared_buffers = plenty\n").expect("written");
+    let begun = Instant::now();
+    let (output, _, said) = run(command(&folder.0, port).arg("up"));
+    assert!(!output.status.success() && said.contains("shared_buffers"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "it took {:?}", begun.elapsed());
+}

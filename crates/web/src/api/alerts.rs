@@ -34,8 +34,8 @@ pub(crate) struct Alert {
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", responses((status = 200, body = Alerts)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Alerts>, ApiError> {
     let alerts = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        store::alerts::open(&mut conn, caller.tenant_id).await
+        let mut tx = app.env.db.begin_as(&caller).await?;
+        store::alerts::open(&mut tx, caller.tenant_id).await
     });
     let alerts = alerts.await?.into_iter().map(|alert| Alert {
         id: alert.id,

@@ -78,15 +78,29 @@ impl Callers {
     }
 }
 
-/// The caller behind a credential; none when it is not, or no longer, good.
-pub(crate) async fn authenticate(app: &App, credential: &Credential) -> Result<Option<Arc<domain::Caller>>, ApiError> {
-    let hash = match credential {
+/// A key and a session of the same text are different credentials.
+fn hash(credential: &Credential) -> [u8; 32] {
+    match credential {
         Credential::Key(secret) => store::keys::hash(secret),
         Credential::Session(secret) => store::keys::hash(&Secret::new(format!("session:{}", secret.reveal()))),
-    };
-    if let Some(caller) = app.callers.get(&hash) {
-        return Ok(Some(caller));
     }
+}
+
+/// The caller behind a credential; none when it is not, or no longer, good.
+pub(crate) async fn authenticate(app: &App, credential: &Credential) -> Result<Option<Arc<domain::Caller>>, ApiError> {
+    let hash = hash(credential);
+    match app.callers.get(&hash) {
+        Some(caller) => Ok(Some(caller)),
+        None => look_up(app, credential, hash).await,
+    }
+}
+
+/// The same, asking the database whatever we remember: for what lasts, such as an event stream.
+pub(crate) async fn authenticate_anew(app: &App, credential: &Credential) -> Result<bool, ApiError> {
+    Ok(look_up(app, credential, hash(credential)).await?.is_some())
+}
+
+async fn look_up(app: &App, credential: &Credential, hash: [u8; 32]) -> Result<Option<Arc<domain::Caller>>, ApiError> {
     let asked = Instant::now();
     let found = store::within(AUTH_LIMIT, async {
         let mut conn = app.env.db.acquire().await?;

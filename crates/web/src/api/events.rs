@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::auth::{Caller, Reading, authenticate};
+use super::auth::{Caller, Reading, authenticate_anew};
 use super::error::ApiError;
 use super::extract::Query;
 use crate::app::App;
@@ -32,7 +32,7 @@ const BATCH: usize = 512;
 /// The least time between two batches of one stream: a busy lane settles thousands of items a second.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often a stream asks whether its caller is still welcome.
-const CHECK: Duration = Duration::from_secs(5);
+const CHECK: Duration = Duration::from_secs(4);
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -207,7 +207,7 @@ impl Listener {
     async fn is_welcome(&mut self) -> bool {
         self.next_check = Instant::now() + CHECK;
         // A database that is away revokes nothing.
-        !matches!(authenticate(&self.app, &self.caller.credential).await, Ok(None))
+        !matches!(authenticate_anew(&self.app, &self.caller.credential).await, Ok(false))
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Queue {
 pub(crate) struct Items {
     items: Vec<Item>,
     /// Pass it as `before` to get the page after this one; none on the last.
-    next_before: Option<i64>,
+    next_before: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -82,9 +82,10 @@ pub(crate) struct ItemsQuery {
     #[param(value_type = Option<String>)]
     #[serde(default, deserialize_with = "blank_is_none")]
     state: Option<ItemState>,
-    /// Only messages with a number below this one.
+    /// Only what comes after this item: `next_before` of the page before.
+    #[param(value_type = Option<String>)]
     #[serde(default, deserialize_with = "blank_is_none")]
-    before: Option<i64>,
+    before: Option<ItemId>,
     /// At most so many, 1 to 200. Default 50.
     #[serde(default, deserialize_with = "blank_is_none")]
     limit: Option<i64>,
@@ -104,7 +105,7 @@ pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Re
     Ok(Json(Queues { queues: queues.await? }))
 }
 
-/// Items of a lane, newest first; parked ones lead the first page.
+/// Items of a lane: parked ones first, then the others, each newest first.
 #[utoipa::path(get, path = "/api/v1/queues/{lane}/items", tag = "queues",
     params(("lane" = String, Path), ItemsQuery),
     responses((status = 200, body = Items), (status = 404, body = Problem)))]
@@ -208,14 +209,10 @@ pub(crate) async fn act_on(
     acted.await?.ok_or(ApiError::NotFound("item"))
 }
 
-/// Where the next page starts: below the last message, when there may be more.
-pub(crate) fn next_before(items: &[store::queue::Item], page: Page) -> Option<i64> {
-    let mut messages = items.iter().filter_map(|item| match item.id.parse() {
-        Ok(ItemId::Message(number)) => Some(number),
-        _ => None,
-    });
-    let is_full = i64::try_from(messages.clone().count()).is_ok_and(|n| n >= page.limit);
-    if is_full { messages.next_back() } else { None }
+/// Where the next page starts: after the last item of a full page.
+pub(crate) fn next_before(items: &[store::queue::Item], page: Page) -> Option<String> {
+    let is_full = i64::try_from(items.len()).is_ok_and(|n| n >= page.limit);
+    items.last().filter(|_| is_full).map(|item| item.id.clone())
 }
 
 impl From<store::queue::Counts> for Queue {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::item::Action;
-use domain::{ItemState, Scope};
+use domain::{ItemId, ItemState, Scope};
 use serde::Deserialize;
 use store::queue::{Counts, Item, Page};
 
@@ -32,8 +32,6 @@ struct LanePage {
     csrf: String,
     /// Where an action returns to.
     here: String,
-    /// Said when a list ends before the items do.
-    more: String,
     older: Option<String>,
     newest: Option<String>,
 }
@@ -71,7 +69,7 @@ pub(crate) struct LaneQuery {
     #[serde(default, deserialize_with = "blank_is_none")]
     state: Option<ItemState>,
     #[serde(default, deserialize_with = "blank_is_none")]
-    before: Option<i64>,
+    before: Option<ItemId>,
     #[serde(default)]
     done: Flash,
 }
@@ -91,9 +89,8 @@ pub(crate) async fn show(
     });
     let (counts, items) = loaded.await?;
     let now = app.env.clock.now();
-    let here = address(lane.name, query.state, query.before);
-    let is_cut = query.state == Some(ItemState::Parked) && counts.parked > PAGE;
-    let older = next_before(&items, page).map(|before| address(lane.name, query.state, Some(before)));
+    let here = address(lane.name, query.state, query.before.map(|id| id.to_string()).as_deref());
+    let older = next_before(&items, page).map(|before| address(lane.name, query.state, Some(&before)));
     html(&LanePage {
         layout: Layout::new(&visitor, now, format!("{} · Queues", lane.name), "/queues"),
         lane: lane.name,
@@ -103,13 +100,12 @@ pub(crate) async fn show(
         empty: empty(query.state),
         csrf: visitor.csrf(),
         here,
-        more: if is_cut { format!("The newest {PAGE} of {} are shown.", number(counts.parked)) } else { String::new() },
         older,
         newest: query.before.map(|_| address(lane.name, query.state, None)),
     })
 }
 
-fn address(lane: &str, state: Option<ItemState>, before: Option<i64>) -> String {
+fn address(lane: &str, state: Option<ItemState>, before: Option<&str>) -> String {
     let state = state.map(|state| format!("state={state}"));
     let before = before.map(|before| format!("before={before}"));
     let query: Vec<String> = state.into_iter().chain(before).collect();
@@ -206,7 +202,7 @@ mod tests {
     fn addresses_keep_the_filter_and_drop_what_is_not_set() {
         assert_eq!(address("upkeep", None, None), "/queues/upkeep");
         assert_eq!(address("upkeep", Some(ItemState::Dead), None), "/queues/upkeep?state=dead");
-        assert_eq!(address("upkeep", Some(ItemState::Dead), Some(7)), "/queues/upkeep?state=dead&before=7");
+        assert_eq!(address("upkeep", Some(ItemState::Dead), Some("m7")), "/queues/upkeep?state=dead&before=m7");
     }
 
     #[test]

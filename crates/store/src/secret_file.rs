@@ -1,0 +1,35 @@
+//! Files with a secret in them: whole or not there, readable by their owner alone.
+
+use std::fs::File;
+use std::io::{Result, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Makes the file with its text, unless somebody else was quicker; then theirs stays. A crash leaves nothing half-written.
+pub(crate) fn create(path: &Path, text: &str) -> Result<()> {
+    let aside = path.with_extension(format!("new-{}", uuid::Uuid::now_v7().simple()));
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&aside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    let linked = std::fs::hard_link(&aside, path); // unlike a rename it never replaces what is there
+    std::fs::remove_file(&aside)?;
+    match linked {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_first_one_stays_and_is_its_owners_alone() {
+        let path = std::env::temp_dir().join(format!("tributary-secret-{}", uuid::Uuid::now_v7()));
+        super::create(&path, "first").expect("a file");
+        super::create(&path, "second").expect("no error");
+        assert_eq!(std::fs::read_to_string(&path).expect("text"), "first");
+        assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+        std::fs::remove_file(&path).expect("removed");
+    }
+}
