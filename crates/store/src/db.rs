@@ -75,9 +75,10 @@ impl Db {
             .idle_timeout(Duration::from_secs(300))
             .after_connect(|conn, _| {
                 Box::pin(async move {
-                    // As a statement, not as a start-up option: poolers in front of a server refuse those.
+                    // As a statement, not as a start-up option: poolers in front of a server refuse those. Our transactions are
+                    // short; one that idles belongs to a process that was stopped, and its locks keep its items from others.
                     let session = "set role service_role; set statement_timeout = '30s'; \
-                                   set idle_in_transaction_session_timeout = '60s'";
+                                   set idle_in_transaction_session_timeout = '10s'";
                     sqlx::raw_sql(session).execute(&mut *conn).await.map(|_| ())
                 })
             })

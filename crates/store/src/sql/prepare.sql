@@ -39,4 +39,14 @@ begin
 end $$;
 grant usage, create on schema public to tributary_owner;
 grant usage on schema public to service_role, authenticated, anon;
-create extension if not exists vector;
+do $$
+begin
+    create extension if not exists vector;
+exception
+    when insufficient_privilege then
+        raise exception 'pgvector is not installed in this database: have an administrator run  create extension vector'
+            using errcode = 'insufficient_privilege';
+    when undefined_file or feature_not_supported then
+        raise exception 'this server does not have pgvector: install it there, or use the embedded server (unset DATABASE_URL)'
+            using errcode = 'feature_not_supported';
+end $$;

@@ -274,8 +274,15 @@ async fn a_login_that_is_no_superuser_can_set_everything_up() {
         for statement in sql.split("; ") {
             sqlx::raw_sql(statement).execute(&mut admin).await.expect("made");
         }
+        let mut inside = store::bench::administrator(&running.admin.database("hosted")).await.expect("the superuser");
         let url = format!("postgres://hosted:hosted@127.0.0.1:{}/hosted", running.port);
         let to = store::ConnectTo::url(&url).expect("a URL");
+        let refused = store::migrate::run(&to, "hosted", &["upkeep"]).await;
+        let said = std::error::Error::source(&refused.expect_err("no pgvector yet"))
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        assert!(said.contains("create extension vector"), "{said}");
+        sqlx::raw_sql("create extension vector").execute(&mut inside).await.expect("as a host does");
         for round in ["first", "second"] {
             let applied = store::migrate::run(&to, "hosted", &["upkeep"]).await;
             let applied = applied.unwrap_or_else(|error| panic!("{round}: {error:?}"));
