@@ -34,6 +34,11 @@ impl Cluster {
         Self::start(&bin_dir("PG16_BIN_DIR"), &["shared_buffers=64MB", "fsync=off"]).await
     }
 
+    /// Another installation of the server: one with an extension more, say.
+    pub async fn private_of(bin_dir: &Path) -> Self {
+        Self::start(bin_dir, &["shared_buffers=64MB", "fsync=off"]).await
+    }
+
     async fn start(bin_dir: &Path, settings: &[&str]) -> Self {
         let dir = std::env::temp_dir().join(format!("tributary-test-{}", uuid::Uuid::now_v7().simple()));
         let embedded =
@@ -156,7 +161,7 @@ fn keep_cloning(send: &SyncSender<Database>) {
     });
 }
 
-fn bin_dir(variable: &str) -> PathBuf {
+pub fn bin_dir(variable: &str) -> PathBuf {
     std::env::var_os(variable).unwrap_or_else(|| panic!("{variable} is not set; run the tests by ./test")).into()
 }
 

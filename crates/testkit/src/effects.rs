@@ -110,8 +110,8 @@ impl Lane for NoFence {
         // In a task of its own, which the heartbeat cannot stop when it sees that the lease is lost: only a fence could help.
         let (env, lease) = (env.clone(), lease.clone());
         let unfenced = tokio::spawn(async move {
+            store::crash::at(store::crash::Point::EffectBegun)?; // before it begins: no server ends a session for it
             let mut tx = env.db.begin().await?;
-            store::crash::at(store::crash::Point::EffectBegun)?;
             let delete = sqlx::query("delete from pgmq.q_effects where msg_id = $1").bind(lease.receipt().msg_id);
             delete.execute(&mut *tx).await.map_err(store::Error::from)?;
             write_effect(&mut tx, self.0.item, &lease).await?;

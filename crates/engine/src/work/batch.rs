@@ -57,7 +57,7 @@ pub(super) async fn run_batch(runtime: &Runtime, lane: &Arc<LaneCounters>, claim
         hand_back_all(runtime, lane, std::mem::take(&mut batch), "made room for an item that runs alone").await;
         turn = runtime.suspects.try_lock().ok();
         if alone.lapses > 0 && turn.is_none() {
-            let later = [(alone.receipt(), Duration::from_secs(1))];
+            let later = [(alone.receipt(), Duration::from_millis(250))];
             hand_back(runtime, lane, &later, "waits its turn: another item whose worker died is being tried").await;
         } else {
             batch.push(alone);

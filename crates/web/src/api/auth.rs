@@ -17,8 +17,8 @@ use super::origin;
 use crate::app::{AUTH_LIMIT, App};
 
 pub(crate) const SESSION_COOKIE: &str = "tributary_session";
-/// A revoked key is refused everywhere within this time.
-const KNOWN_FOR: Duration = Duration::from_secs(5);
+/// A revoked key is refused everywhere within 5 s: this, and a request that was under way.
+const KNOWN_FOR: Duration = Duration::from_secs(4);
 const MOST_KNOWN: usize = 4_096;
 
 /// What a request shows to be let in.
