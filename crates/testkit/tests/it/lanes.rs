@@ -1,8 +1,10 @@
 //! How items move between states, by a fixed clock and in this process.
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 use domain::item::Action;
-use domain::{ItemId, ItemState, Scope};
+use domain::{ItemId, ItemState, Scope, Secret};
 use engine::work::lanes;
 use store::queue::{Page, Queue, Settlement};
 use testkit::{World, effects};
@@ -265,4 +267,66 @@ async fn a_schedule_that_cannot_fire_shows_its_error_and_holds_up_no_other() {
     assert!(both.await, "F33: one broken schedule stopped the others, or hid its error");
     stop.stop();
     running.await.expect("it stopped");
+}
+
+/// Takes one request and returns its body.
+async fn one_post(listener: tokio::net::TcpListener) -> serde_json::Value {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (mut socket, _) = listener.accept().await.expect("a request");
+    let mut text = String::new();
+    let mut chunk = [0; 4_096];
+    loop {
+        let n = socket.read(&mut chunk).await.expect("bytes");
+        text.push_str(&String::from_utf8_lossy(&chunk[..n]));
+        let body = text.split_once("\r\n\r\n").map(|(_, body)| body);
+        if let Some(Ok(value)) = body.map(serde_json::from_str) {
+            socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("an answer");
+            return value;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_alert_opens_once_is_told_and_closes_with_its_cause() {
+    let world = World::now().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let mut config = (*world.env.config).clone();
+    config.alert_webhook_url =
+        Some(Secret::new(format!("http://{}/hook?token=canary", listener.local_addr().expect("an address"))));
+    let env = engine::Env { config: Arc::new(config), ..world.env.clone() };
+    let watch = async || {
+        let mut tx = env.db.begin().await.expect("a transaction");
+        let tick = [serde_json::json!({ "task": "watch" })];
+        Queue::new("upkeep").expect("a queue").send(&mut tx, world.tenant_id, &tick).await.expect("sent");
+        tx.commit().await.expect("committed");
+        Box::pin(engine::work::Runtime::new(env.clone(), &lanes::ALL).run_due()).await.expect("run");
+        let mut conn = world.conn().await;
+        let open = store::alerts::open(&mut conn, world.tenant_id).await.expect("alerts");
+        open.iter().map(|alert| alert.kind.clone()).collect::<Vec<_>>()
+    };
+    // A worker, so that its absence is no second alert.
+    let mut conn = world.conn().await;
+    store::workers::start(&mut conn, "1.0", std::time::Duration::from_secs(60), "host", 1, "worker")
+        .await
+        .expect("started");
+    assert_eq!(watch().await, [] as [&str; 0]);
+
+    sqlx::query(
+        "insert into pgmq.a_upkeep (msg_id, vt, message, headers)
+         values (1000000, now(), jsonb_build_object('task', 'unpark', 'tenant_id', $1::text), '{\"state\": \"dead\"}')",
+    )
+    .bind(world.tenant_id.to_string())
+    .execute(&mut *conn)
+    .await
+    .expect("a dead letter");
+    let (told, open) = tokio::join!(one_post(listener), watch());
+    assert_eq!(open, ["dead_items"]);
+    assert_eq!((&told["kind"], &told["subject"]), (&"dead_items".into(), &"upkeep".into()), "{told}");
+    assert!(told["todo"].as_str().is_some_and(|todo| todo.contains("retry or skip")), "{told}");
+    assert_eq!(watch().await, ["dead_items"], "still the same alert; nobody listens any more, and that is no error");
+    sqlx::query("delete from pgmq.a_upkeep").execute(&mut *conn).await.expect("decided");
+    assert_eq!(watch().await, [] as [&str; 0]);
+    let kept: i64 =
+        sqlx::query_scalar("select count(*) from tributary.alerts").fetch_one(&mut *conn).await.expect("a count");
+    assert_eq!(kept, 1, "one alert, now closed");
 }
