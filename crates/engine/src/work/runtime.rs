@@ -198,7 +198,9 @@ async fn claim(
     });
     let claimed = claimed.await?;
     lane.looked(claimed.len());
-    crash::at(Point::ClaimAfter)?;
+    if !claimed.is_empty() {
+        crash::at(Point::ClaimAfter)?; // with something in hand: an empty claim is no step
+    }
     Ok(claimed)
 }
 
