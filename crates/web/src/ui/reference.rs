@@ -8,6 +8,7 @@ use domain::Scope;
 use utoipa::openapi::path::Operation;
 
 use super::layout::Layout;
+use super::text::with_code;
 use super::{Visitor, html};
 use crate::api::auth::Caller;
 use crate::api::error::ApiError;
@@ -24,7 +25,8 @@ struct ReferencePage {
 struct RouteRow {
     method: &'static str,
     path: String,
-    summary: String,
+    /// In parts; true for what a program sends or reads.
+    summary: Vec<(bool, String)>,
 }
 
 /// For everyone: it tells nothing that the source does not. Who is signed in keeps the navigation.
@@ -40,7 +42,7 @@ pub(crate) async fn show(State(app): State<App>, headers: HeaderMap) -> Result<i
         let row = |method, operation: &Operation| RouteRow {
             method,
             path: path.clone(),
-            summary: operation.summary.clone().unwrap_or_default(),
+            summary: with_code(operation.summary.as_deref().unwrap_or_default()),
         };
         routes.extend(operations.into_iter().filter_map(|(method, operation)| Some(row(method, operation.as_ref()?))));
     }
