@@ -87,6 +87,7 @@ impl Caller {
             "tenant_id": self.tenant_id,
             "sales_id": self.person_id,
             "key_id": self.key_id,
+            "scopes": self.scopes,
         })
     }
 }

@@ -42,6 +42,16 @@ uuid_ids! {
     WorkerId,
     /// An item that left its queue to wait.
     ParkedId,
+    /// A connected account, a channel or the door for files: where documents come from.
+    SourceId,
+    /// A webhook entrance.
+    ChannelId,
+    /// One inbound event.
+    ActivityId,
+    /// One remembered record, message or file.
+    DocumentId,
+    /// A piece of a document: what is found.
+    ChunkId,
 }
 
 /// A person who owns work (table `sales`).

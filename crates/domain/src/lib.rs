@@ -1,17 +1,26 @@
-//! Types and rules of Tributary that need no I/O: ids, the clock, secrets, callers, faults and what a lane does about them.
+//! Types and rules of Tributary that need no I/O: ids, the clock, secrets, callers, faults and what a lane does about them,
+//! and what becomes of a text.
 
+pub mod activity;
+pub mod blob;
 pub mod caller;
 pub mod clock;
+pub mod document;
 pub mod fault;
 pub mod ids;
 pub mod item;
 pub mod notice;
 pub mod secret;
+pub mod shown;
+pub mod text;
 
+pub use activity::{ActivityType, Direction};
+pub use blob::BlobKey;
 pub use caller::{Caller, Scope};
 pub use clock::Clock;
+pub use document::Record;
 pub use fault::{Fault, Verdict};
-pub use ids::{KeyId, ParkedId, PersonId, TenantId, WorkerId};
+pub use ids::{ActivityId, ChannelId, ChunkId, DocumentId, KeyId, ParkedId, PersonId, SourceId, TenantId, WorkerId};
 pub use item::{ItemId, ItemState};
 pub use notice::{Notice, Op};
 pub use secret::Secret;

@@ -1,0 +1,67 @@
+//! Text from outside made safe to look at, on a page or in a terminal: what hides or turns is shown instead of obeyed.
+
+/// Text from outside on one line. Characters that hide, or turn the reading direction of what follows, are shown instead of
+/// obeyed, so that nothing can pose as something else.
+pub fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => out.push(' '),
+            '\0'..='\x1f' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')), // ␀ ␁ ␛ …
+            '\x7f' => out.push('\u{2421}'),
+            '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => {
+                mark(&mut out, c)
+            }
+            '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => {
+                mark(&mut out, c)
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same, keeping its lines.
+pub fn shown_lines(text: &str) -> String {
+    text.lines().map(|line| shown(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
+}
+
+/// The same on one line of at most so many characters.
+pub fn clipped(text: &str, most: usize) -> String {
+    let text = shown(text);
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text,
+    }
+}
+
+fn mark(out: &mut String, c: char) {
+    out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_hides_or_turns_is_shown() {
+        let cases = [
+            ("plain ünïcode 日本語 🙂", "plain ünïcode 日本語 🙂"),
+            ("invoice\u{202e}fdp.exe", "invoice⟨U+202E⟩fdp.exe"),
+            ("a\u{200b}b\u{feff}c\u{2066}", "a⟨U+200B⟩b⟨U+FEFF⟩c⟨U+2066⟩"),
+            ("a\0b\x1b[31mc\x7f", "a␀b␛[31mc␡"),
+            ("one\ntwo\tthree\u{2028}four", "one two three four"),
+            ("c1\u{9b}", "c1⟨U+009B⟩"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(shown(given), expected);
+        }
+        assert_eq!(shown_lines("{\n\t\"a\": \u{202e}\n}"), "{\n    \"a\": ⟨U+202E⟩\n}");
+    }
+
+    #[test]
+    fn clipping_counts_characters_not_bytes() {
+        assert_eq!(clipped("ééé", 3), "ééé");
+        assert_eq!(clipped("éé ééé", 3), "éé…");
+    }
+}

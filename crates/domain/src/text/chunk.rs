@@ -1,0 +1,499 @@
+//! Cuts a text into chunks by its content, so that a sentence inserted anywhere moves only its neighbours: everything else keeps its
+//! hash, and with it its vector.
+//!
+//! Every place where a text may be cut has a rank: section before paragraph before sentence (or line) before word before character, and
+//! among equals the hash of the few bytes before it. A place is cut when it ranks first among all places in some stretch longer than
+//! `MAX_CHARS`. That is what one gets by cutting a long text at its best place, and the halves again, until all are short enough;
+//! but whether a place is cut depends on nothing farther away than that stretch, so that no change travels. (Cutting from the
+//! start at whichever paragraph's hash says so does not promise that: two ways of cutting can miss each other for many chunks.)
+//! A place within `MIN_CHARS` of a better one of its kind is passed over, or pieces would often be tiny.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A shorter section is no chunk of its own; a shorter piece joins its neighbour where that fits.
+pub const MIN_CHARS: usize = 200;
+pub const MAX_CHARS: usize = 1_200;
+
+/// How much of the text before a place gives it its rank: little, so that few ranks change with a sentence; and not only the last word.
+const RANK_BYTES: usize = 24;
+
+/// A part of a text, with an identity that survives changes elsewhere: its hash, and the how-manieth of that hash it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    pub text: String,
+    pub hash: [u8; 32],
+    pub occurrence: i32,
+}
+
+/// Cuts a normalised text. No chunk is longer than `MAX_CHARS`, none is blank, and together they have everything but blanks in order.
+/// A heading starts a chunk (when the section before it is no scrap), and is never parted from what it stands over.
+pub fn chunks(normalised: &str) -> Vec<Chunk> {
+    let places = Places::of(normalised);
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for end in places.firm.iter().copied().chain([normalised.len()]) {
+        let mut section = Vec::new();
+        places.cut(start..end, Level::Section, &mut section);
+        pieces.extend(join_scraps(normalised, section));
+        start = end;
+    }
+    let mut seen: HashMap<[u8; 32], i32> = HashMap::new();
+    let texts = pieces.into_iter().map(|piece| normalised[piece].trim()).filter(|text| !text.is_empty());
+    texts
+        .map(|text| {
+            let hash = super::sha256(text);
+            let count = seen.entry(hash).or_default();
+            *count += 1;
+            Chunk { text: text.to_owned(), hash, occurrence: *count - 1 }
+        })
+        .collect()
+}
+
+#[derive(Clone, Copy)]
+enum Level {
+    Section,
+    Paragraph,
+    Sentence,
+    Word,
+    Character,
+}
+
+/// Where a text may be cut. Each place is the first character after the cut, never a blank.
+struct Places<'a> {
+    text: &'a str,
+    /// Starts of sections that stand after one long enough to be a chunk: always cut.
+    firm: Vec<usize>,
+    /// Starts of other sections.
+    sections: Vec<usize>,
+    /// Starts of paragraphs that are not sections.
+    paragraphs: Vec<usize>,
+    /// What follows a heading, and a heading that nothing follows: no place, unless single words are too long.
+    glued: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    fn of(text: &'a str) -> Self {
+        let mut places =
+            Self { text, firm: Vec::new(), sections: Vec::new(), paragraphs: Vec::new(), glued: Vec::new() };
+        let mut starts = Vec::new(); // of sections: a heading, or several with nothing between them
+        let (mut after_heading, mut after_blank) = (false, false);
+        for line in lines(text) {
+            match line.kind {
+                Kind::Blank => {
+                    after_blank = true;
+                    continue;
+                }
+                _ if after_heading => places.glued.push(line.start),
+                Kind::Heading => starts.push(line.start),
+                Kind::Text if after_blank => places.paragraphs.push(line.start),
+                Kind::Text => {}
+            }
+            after_heading = matches!(line.kind, Kind::Heading);
+            after_blank = false;
+        }
+        if after_heading {
+            places.glued.extend(starts.pop());
+            places.glued.sort_unstable();
+        }
+        let ends = starts.iter().skip(1).copied().chain([text.len()]);
+        let is_long = |section: Range<usize>| has_chars(&text[section], MIN_CHARS);
+        let mut before = 0;
+        for (start, end) in starts.iter().copied().zip(ends) {
+            let is_last_scrap = end == text.len() && !is_long(start..end);
+            if start > 0 && is_long(before..start) && !is_last_scrap {
+                places.firm.push(start);
+            } else {
+                places.sections.push(start);
+            }
+            before = start;
+        }
+        places
+    }
+
+    /// Adds to `pieces` what the range is cut into, each at most `MAX_CHARS` long.
+    fn cut(&self, range: Range<usize>, level: Level, pieces: &mut Vec<Range<usize>>) {
+        if !has_chars(&self.text[range.clone()], MAX_CHARS + 1) {
+            pieces.push(range);
+            return;
+        }
+        let places = self.ranked(&range, level);
+        let total = self.chars(range.clone());
+        let best = cuts(&apart(&places, total), 0, total);
+        let mut start = Place { at: range.start, chars: 0, rank: 0 };
+        let end = Place { at: range.end, chars: total, rank: 0 };
+        for stop in best.into_iter().chain([end]) {
+            // Too long without a place that stands apart: then any will do.
+            if stop.chars - start.chars > MAX_CHARS {
+                let low = places.partition_point(|place| place.at <= start.at);
+                let high = places.partition_point(|place| place.at < stop.at);
+                for inner in cuts(&places[low..high], start.chars, stop.chars) {
+                    self.cut_finer(start.at..inner.at, level, pieces);
+                    start = inner;
+                }
+            }
+            self.cut_finer(start.at..stop.at, level, pieces);
+            start = stop;
+        }
+    }
+
+    fn cut_finer(&self, range: Range<usize>, level: Level, pieces: &mut Vec<Range<usize>>) {
+        let finer = match level {
+            Level::Section => Level::Paragraph,
+            Level::Paragraph => Level::Sentence,
+            Level::Sentence => Level::Word,
+            Level::Word | Level::Character => Level::Character,
+        };
+        self.cut(range, finer, pieces);
+    }
+
+    /// The places of one level strictly inside a range, in order.
+    fn ranked(&self, range: &Range<usize>, level: Level) -> Vec<Place> {
+        let inside = |places: &[usize]| {
+            let low = places.partition_point(|at| *at <= range.start);
+            let high = places.partition_point(|at| *at < range.end);
+            places[low..high].to_vec()
+        };
+        let starts = match level {
+            Level::Section => inside(&self.sections),
+            Level::Paragraph => inside(&self.paragraphs),
+            Level::Sentence => {
+                let glued = inside(&self.glued);
+                let mut starts = sentence_starts(self.text, range.clone());
+                starts.retain(|at| glued.binary_search(at).is_err());
+                starts
+            }
+            Level::Word => word_starts(self.text, range.clone()),
+            Level::Character => {
+                self.text[range.clone()].char_indices().skip(1).map(|(at, _)| range.start + at).collect()
+            }
+        };
+        let (mut last, mut chars) = (range.start, 0);
+        let place = |at| {
+            chars += self.chars(last..at);
+            last = at;
+            Place { at, chars, rank: rank(&self.text.as_bytes()[at.saturating_sub(RANK_BYTES)..at]) }
+        };
+        starts.into_iter().map(place).collect()
+    }
+
+    fn chars(&self, range: Range<usize>) -> usize {
+        self.text[range].chars().count()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    at: usize,
+    /// Characters between the start of the range and here.
+    chars: usize,
+    /// Lower is better; of equal ones the first is.
+    rank: u64,
+}
+
+/// Those without a better place, or an end, within `MIN_CHARS`.
+fn apart(places: &[Place], total: usize) -> Vec<Place> {
+    let reaches = reaches(places, 0, total);
+    let is_apart = |(place, (left, right)): &(&Place, (usize, usize))| {
+        place.chars - left >= MIN_CHARS && right - place.chars >= MIN_CHARS
+    };
+    places.iter().zip(reaches).filter(is_apart).map(|(place, _)| *place).collect()
+}
+
+/// Those that are the best in more than `MAX_CHARS`.
+fn cuts(places: &[Place], start: usize, end: usize) -> Vec<Place> {
+    let is_cut = |(_, (left, right)): &(&Place, (usize, usize))| right - left > MAX_CHARS;
+    places.iter().zip(reaches(places, start, end)).filter(is_cut).map(|(place, _)| *place).collect()
+}
+
+/// For each place where the next better one is to its left and to its right, or the end of it all.
+fn reaches(places: &[Place], start: usize, end: usize) -> Vec<(usize, usize)> {
+    let mut reaches = vec![(start, end); places.len()];
+    let mut better: Vec<usize> = Vec::new();
+    for (i, place) in places.iter().enumerate() {
+        while let Some(last) = better.pop_if(|last| places[*last].rank > place.rank) {
+            reaches[last].1 = place.chars;
+        }
+        if let Some(last) = better.last() {
+            reaches[i].0 = places[*last].chars;
+        }
+        better.push(i);
+    }
+    reaches
+}
+
+/// A piece shorter than `MIN_CHARS` joins the next, or else the one before, where both together are not too long.
+fn join_scraps(text: &str, section: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    let mut joined: Vec<(Range<usize>, usize)> = Vec::new();
+    let join_back = |joined: &mut Vec<(Range<usize>, usize)>| {
+        if let [.., (before, chars), (last, scrap_chars)] = joined.as_mut_slice()
+            && *scrap_chars < MIN_CHARS
+            && *chars + *scrap_chars <= MAX_CHARS
+        {
+            (before.end, *chars) = (last.end, *chars + *scrap_chars);
+            joined.pop();
+        }
+    };
+    for piece in section {
+        let piece_chars = text[piece.clone()].chars().count();
+        match joined.last_mut() {
+            Some((last, chars)) if *chars < MIN_CHARS && *chars + piece_chars <= MAX_CHARS => {
+                (last.end, *chars) = (piece.end, *chars + piece_chars);
+            }
+            _ => {
+                join_back(&mut joined);
+                joined.push((piece, piece_chars));
+            }
+        }
+    }
+    join_back(&mut joined);
+    joined.into_iter().map(|(range, _)| range).collect()
+}
+
+fn has_chars(text: &str, n: usize) -> bool {
+    text.len() >= n && (n == 0 || text.chars().nth(n - 1).is_some())
+}
+
+/// FNV-1a with its bits mixed once more: its high bits, which decide, are poor for short input. It is part of `TEXT_VERSION`.
+fn rank(bytes: &[u8]) -> u64 {
+    let hash = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    hash ^ (hash >> 32)
+}
+
+struct Line {
+    start: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Blank,
+    Heading,
+    Text,
+}
+
+/// Lines and what they are in markdown. In fenced code nothing is a heading or a new paragraph.
+fn lines(text: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut fence: Option<&str> = None;
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let blank = line.len() - line.trim_start().len();
+        let words = line.trim();
+        let kind = if words.is_empty() && fence.is_none() {
+            Kind::Blank
+        } else if let Some(mark) = fence {
+            if words.starts_with(mark) && words.trim_start_matches(&mark[..1]).is_empty() {
+                fence = None;
+            }
+            Kind::Text
+        } else if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| words.starts_with(mark)) {
+            fence = Some(mark);
+            Kind::Text
+        } else if is_heading(words) {
+            Kind::Heading
+        } else {
+            // A line of its own, underlined, is a heading.
+            let is_alone = |lines: &[Line]| match lines {
+                [.., before, last] => matches!((&before.kind, &last.kind), (Kind::Blank | Kind::Heading, Kind::Text)),
+                [last] => matches!(last.kind, Kind::Text),
+                [] => false,
+            };
+            if is_underline(words) && is_alone(&lines) {
+                if let Some(last) = lines.last_mut() {
+                    last.kind = Kind::Heading;
+                }
+                Kind::Heading
+            } else {
+                Kind::Text
+            }
+        };
+        if !(words.is_empty() && fence.is_some()) {
+            lines.push(Line { start: start + blank, kind });
+        }
+        start += line.len();
+    }
+    lines
+}
+
+fn is_heading(words: &str) -> bool {
+    let rest = words.trim_start_matches('#');
+    (1..=6).contains(&(words.len() - rest.len())) && rest.starts_with([' ', '\t'])
+}
+
+fn is_underline(words: &str) -> bool {
+    words.len() >= 3 && (words.bytes().all(|b| b == b'=') || words.bytes().all(|b| b == b'-'))
+}
+
+/// After a full stop and a blank, after one that needs no blank, and after the end of a line.
+fn sentence_starts(text: &str, range: Range<usize>) -> Vec<usize> {
+    #[derive(PartialEq)]
+    enum Seen {
+        Nothing,
+        Stop,
+        WideStop,
+        End,
+    }
+    let mut starts = Vec::new();
+    let mut seen = Seen::Nothing;
+    for (at, c) in text[range.clone()].char_indices() {
+        let after_stop = matches!(seen, Seen::Stop | Seen::WideStop);
+        let next = match c {
+            '.' | '!' | '?' | '…' => Seen::Stop,
+            '。' | '！' | '？' => Seen::WideStop,
+            _ => Seen::Nothing,
+        };
+        let is_closing = matches!(c, '"' | '\'' | '”' | '’' | '»' | ')' | ']' | '」' | '』');
+        if c.is_whitespace() {
+            if after_stop || c == '\n' {
+                seen = Seen::End;
+            }
+        } else if after_stop && next != Seen::Nothing {
+            seen = next;
+        } else if !(after_stop && is_closing) {
+            if at > 0 && matches!(seen, Seen::End | Seen::WideStop) {
+                starts.push(range.start + at);
+            }
+            seen = next;
+        }
+    }
+    starts
+}
+
+fn word_starts(text: &str, range: Range<usize>) -> Vec<usize> {
+    let mut after_blank = false;
+    let starts = text[range.clone()].char_indices().filter(|(at, c)| {
+        let is_start = after_blank && !c.is_whitespace() && *at > 0;
+        after_blank = c.is_whitespace();
+        is_start
+    });
+    starts.map(|(at, _)| range.start + at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::time::{Duration, Instant};
+
+    use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+
+    use super::super::normalise;
+    use super::*;
+
+    #[test]
+    fn a_text_without_words_has_no_chunks() {
+        assert!(chunks("").is_empty() && chunks("\n\n  \n").is_empty());
+    }
+
+    #[test]
+    fn sections_start_chunks_and_scraps_join_what_follows() {
+        let body = "Every paragraph of this manual says something that a reader may look for. ".repeat(5);
+        let text = format!(
+            "# Manual\n\n## Set-up\n\n{body}\n\nUse\n===\n\n{body}\n\n# Note\n\nshort\n\n# End\n\n{body}\n\n# Nothing"
+        );
+        let starts: Vec<String> = chunks(&normalise(&text))
+            .iter()
+            .map(|chunk| chunk.text.lines().next().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(starts, ["# Manual", "Use", "# Note"]);
+    }
+
+    #[test]
+    fn nothing_in_fenced_code_is_a_heading() {
+        let code = "# a comment\n\nmake all && make install && echo all is done\n".repeat(6);
+        let text = format!("# Build\n\n```sh\n{code}```\n\n# Run\n\n{code}");
+        let texts: Vec<String> = chunks(&normalise(&text)).into_iter().map(|chunk| chunk.text).collect();
+        assert!(texts[0].starts_with("# Build") && texts[0].ends_with("```"), "{texts:#?}");
+        assert!(texts[1].starts_with("# Run"), "{texts:#?}");
+    }
+
+    #[test]
+    fn equal_chunks_are_counted() {
+        let section = format!("# Same\n\n{}\n\n", "The very same words stand in each section. ".repeat(8));
+        let list = chunks(&normalise(&section.repeat(3)));
+        assert_eq!(list.iter().map(|chunk| chunk.occurrence).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(list.iter().map(|chunk| chunk.hash).collect::<HashSet<_>>().len(), 1);
+    }
+
+    #[test]
+    fn sentences_end_where_readers_see_it() {
+        let text = "One. Two (really.) Three!\nFour e.g.five 1.5 「六。」七。八 \"Nine?\" Ten";
+        let mut ends = sentence_starts(text, 0..text.len());
+        ends.push(text.len());
+        let mut start = 0;
+        let sentences: Vec<&str> =
+            ends.into_iter().map(|end| text[std::mem::replace(&mut start, end)..end].trim()).collect();
+        let expected = ["One.", "Two (really.)", "Three!", "Four e.g.five 1.5 「六。」", "七。", "八 \"Nine?\"", "Ten"];
+        assert_eq!(sentences, expected);
+    }
+
+    #[test]
+    fn no_text_is_lost_and_no_chunk_is_too_long() {
+        let mut rng = StdRng::seed_from_u64(11);
+        let odd = ["# ", "\n", "\n\n", "```\n", "---\n", "===\n", ". ", " ", "。", "é", "漢字", "😀", "\t", "|", "- "];
+        for round in 0..400 {
+            let mut text = String::new();
+            for _ in 0..rng.random_range(0..300) {
+                match rng.random_range(0..12) {
+                    0..5 => text.push_str(odd[rng.random_range(0..odd.len())]),
+                    5 => text.push_str(&"漢".repeat(rng.random_range(0..1_500))),
+                    6 => text.push_str(&"ab".repeat(rng.random_range(0..1_500))),
+                    _ => text.push_str(&sentence(&mut rng)),
+                }
+            }
+            let text = normalise(&text);
+            let list = chunks(&text);
+            let solid = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            assert_eq!(list.iter().map(|chunk| solid(&chunk.text)).collect::<String>(), solid(&text), "round {round}");
+            for chunk in list {
+                assert!((1..=MAX_CHARS).contains(&chunk.text.chars().count()) && chunk.text.trim() == chunk.text);
+            }
+        }
+    }
+
+    #[test]
+    fn an_inserted_sentence_moves_only_its_neighbours() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let paragraph = |rng: &mut StdRng| (0..rng.random_range(2..7)).map(|_| sentence(rng)).collect::<String>();
+        let texts = [
+            ("paragraphs", (0..260).map(|_| paragraph(&mut rng) + "\n\n").collect::<String>()),
+            ("one endless paragraph", (0..1_200).map(|_| sentence(&mut rng)).collect()),
+            ("lines", (0..1_200).map(|_| sentence(&mut rng).trim_end().to_owned() + "\n").collect()),
+        ];
+        for (what, text) in texts {
+            let text = normalise(&text);
+            let identities = |text: &str| chunks(text).into_iter().map(|chunk| (chunk.hash, chunk.occurrence));
+            let before: HashSet<_> = identities(&text).collect();
+            assert!(before.len() >= 100, "{what}: {} chunks", before.len());
+            let mut counts = [0; 6];
+            for _ in 0..200 {
+                let at = text[..rng.random_range(0..text.len())].rfind(char::is_whitespace).unwrap_or_default();
+                let changed = format!("{} {}{}", &text[..at], sentence(&mut rng).trim_end(), &text[at..]);
+                let new = identities(&normalise(&changed)).filter(|identity| !before.contains(identity)).count();
+                counts[new.min(5)] += 1;
+            }
+            // Of 30,000 such changes 26 made four new chunks, and none more.
+            assert!(counts[0] == 0 && counts[4] <= 1 && counts[5] == 0, "{what}: {counts:?} with 0, 1, 2 … new chunks");
+        }
+    }
+
+    #[test]
+    fn five_megabytes_of_anything_are_cut_in_linear_time() {
+        for unit in ["a", "ok\n", "# h\n", "\n\nx", "word ", "漢", "Yes. ", "```\n"] {
+            let text = normalise(&unit.repeat(5_000_000 / unit.len()));
+            let started = Instant::now();
+            let list = chunks(&text);
+            assert!(started.elapsed() < Duration::from_secs(20), "{unit:?} took {:?}", started.elapsed());
+            assert!(list.len() > 1_000 && list.len() < 40_000, "{unit:?} gave {} chunks", list.len());
+        }
+    }
+
+    fn sentence(rng: &mut StdRng) -> String {
+        let words: Vec<String> = (0..rng.random_range(4..22))
+            .map(|_| (0..rng.random_range(1..10)).map(|_| char::from(rng.random_range(b'a'..=b'z'))).collect())
+            .collect();
+        words.join(" ") + ". "
+    }
+}

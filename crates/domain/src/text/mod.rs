@@ -1,0 +1,24 @@
+//! What becomes of a text before anybody stores or searches it: one form (`normalise`), its language, its chunks, what a web page
+//! says, and which part of it answers a question. Pure functions, all in linear time: texts come from strangers.
+
+mod chunk;
+mod html;
+mod lang;
+mod normalise;
+mod snippet;
+
+use sha2::{Digest as _, Sha256};
+
+pub use chunk::{Chunk, MAX_CHARS, MIN_CHARS, chunks};
+pub use html::html_to_text;
+pub use lang::detect_lang;
+pub use normalise::normalise;
+pub use snippet::{Part, snippet};
+
+/// The version of normalising and cutting. It is part of every hash: with a new version every text counts as changed.
+pub const TEXT_VERSION: u8 = 1;
+
+/// Says whether a text, as this version treats it, is the same as before.
+pub fn sha256(text: &str) -> [u8; 32] {
+    Sha256::new().chain_update([TEXT_VERSION]).chain_update(text).finalize().into()
+}
