@@ -63,3 +63,57 @@ pub async fn pgmq_round(conn: &mut PgConnection, queue: &Queue, n: i32) -> Resul
     }
     Ok(ids.len())
 }
+
+/// Removes a bench's database, whoever is still connected.
+pub async fn drop_database(server: &ConnectTo, name: &str) -> Result<()> {
+    let mut conn = administrator(server).await?;
+    let name = crate::migrate::quote(name);
+    sqlx::raw_sql(AssertSqlSafe(format!("drop database if exists {name} with (force)"))).execute(&mut conn).await?;
+    Ok(())
+}
+
+/// The statement that inserts the tenant's newest activity once more, as a new event, with its payload: literals as hex, because pgbench
+/// takes what follows a colon for a variable.
+pub async fn same_activity_again(conn: &mut PgConnection, tenant_id: domain::TenantId) -> Result<String> {
+    Ok(sqlx::query_scalar(include_str!("sql/bench_same_activity.sql")).bind(tenant_id.0).fetch_one(conn).await?)
+}
+
+pub async fn count_activities(conn: &mut PgConnection, ids: &[uuid::Uuid]) -> Result<i64> {
+    let mut found = 0;
+    for slice in ids.chunks(10_000) {
+        found += sqlx::query_scalar::<_, i64>("select count(distinct id) from public.activities where id = any($1)")
+            .bind(slice)
+            .fetch_one(&mut *conn)
+            .await?;
+    }
+    Ok(found)
+}
+
+pub async fn setting(conn: &mut PgConnection, name: &str) -> Result<String> {
+    Ok(sqlx::query_scalar("select current_setting($1)").bind(name).fetch_one(conn).await?)
+}
+
+/// Tells the planner what was loaded, as autovacuum does by itself in time.
+pub async fn analyze(db: &crate::Db) -> Result<()> {
+    use sqlx::ConnectOptions as _;
+    let mut conn = db.to().0.connect().await?;
+    sqlx::raw_sql("set role tributary_owner").execute(&mut conn).await?;
+    sqlx::raw_sql("vacuum (analyze)").execute(&mut conn).await?; // alone: it takes no part in a transaction
+    Ok(())
+}
+
+/// Every vector of a tenant with its document, of one type of document or of all.
+pub async fn vectors(
+    conn: &mut PgConnection,
+    tenant_id: domain::TenantId,
+    table: &crate::memory::VectorTable,
+    document_type: Option<&str>,
+) -> Result<Vec<(uuid::Uuid, Vec<f32>)>> {
+    let sql = format!(
+        "select v.document_id, v.embedding::vector::real[] from memory.vectors_{} v
+         join public.source_documents d on d.tenant_id = v.tenant_id and d.id = v.document_id
+         where v.tenant_id = $1 and d.document_type = coalesce($2, d.document_type)",
+        table.model()
+    );
+    Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(document_type).fetch_all(conn).await?)
+}

@@ -55,6 +55,26 @@ points! {
     ScheduleAfterCommit = "schedule.after_commit",
     /// Told to stop; work in hand is not handed back yet.
     DrainBegun = "drain.begun",
+    /// A batch is compared, cut and embedded; no transaction is open.
+    RememberPrepared = "remember.prepared",
+    /// A batch is written into memory; whoever called has added nothing and committed nothing.
+    RememberWritten = "remember.written",
+    /// The built-in agent holds activities; nothing is processed.
+    AgentClaimed = "agent.claimed",
+    /// Results are written, nothing is committed.
+    AgentBeforeCommit = "agent.before_commit",
+    /// A blob is named in the database; its bytes are not written.
+    BlobRowWritten = "blob.row_written",
+    /// A blob's bytes are written and synced; nothing refers to it yet.
+    BlobBytesWritten = "blob.bytes_written",
+    /// A group of events is taken from the waiting room; nothing is written.
+    IntakeBeforeInsert = "intake.before_insert",
+    /// A group of events is written; nothing is committed.
+    IntakeBeforeCommit = "intake.before_commit",
+    /// A group of events is committed; none of its senders has an answer.
+    IntakeAfterCommit = "intake.after_commit",
+    /// An event is durable and its sender is about to hear so.
+    IntakeBeforeAnswer = "intake.before_answer",
     /// A migration has run, nothing is committed.
     MigrateBeforeCommit = "migrate.before_commit",
 }

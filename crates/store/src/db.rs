@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 use std::time::Duration;
 
-use domain::{Caller, Notice};
+use domain::{Caller, Notice, Secret};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
 
@@ -57,6 +57,18 @@ impl ConnectTo {
     pub fn login(&self) -> &str {
         self.0.get_username()
     }
+
+    /// With the password, for PostgreSQL's own programs: in their environment, never on a command line.
+    pub fn uri(&self) -> Secret {
+        use sqlx::ConnectOptions as _;
+        let mut url = self.0.to_url_lossy();
+        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        url.set_query(None);
+        for (name, value) in pairs.iter().filter(|(name, _)| name != "statement-cache-capacity") {
+            url.query_pairs_mut().append_pair(name, value); // what libpq knows too
+        }
+        Secret::new(url)
+    }
 }
 
 impl std::fmt::Debug for ConnectTo {
@@ -107,6 +119,11 @@ impl Db {
         &self.bus
     }
 
+    /// How this pool reaches the database.
+    pub(crate) fn to(&self) -> &ConnectTo {
+        &self.to
+    }
+
     pub(crate) fn pool(&self) -> &PgPool {
         &self.pool
     }
@@ -118,6 +135,12 @@ impl Db {
     /// A transaction of the service's own.
     pub async fn begin(&self) -> Result<Tx> {
         Ok(Tx { inner: self.pool.begin().await?, notices: Vec::new(), bus: self.bus.clone() })
+    }
+
+    /// The same on a session that the caller keeps: for a loop that commits all the time, without the pool's looks in between.
+    pub async fn begin_on<'c>(&self, conn: &'c mut Connection) -> Result<TxOn<'c>> {
+        let inner = sqlx::Connection::begin(&mut **conn).await?;
+        Ok(TxOn { inner, notices: Vec::new(), bus: self.bus.clone() })
     }
 
     /// A transaction in the caller's name: row security shows it its own tenant and nothing else. One round trip.
@@ -136,14 +159,17 @@ impl Db {
     }
 }
 
+/// A transaction on a session of the pool's.
+pub type Tx = TxOn<'static>;
+
 /// A transaction, and what to tell once it has committed. Dropped without `commit` it rolls back and tells nobody.
-pub struct Tx {
-    inner: Transaction<'static, Postgres>,
+pub struct TxOn<'c> {
+    inner: Transaction<'c, Postgres>,
     notices: Vec<Notice>,
     bus: Bus,
 }
 
-impl Tx {
+impl TxOn<'_> {
     /// Told to this process and the others after the commit, never before.
     pub fn notify(&mut self, notice: Notice) {
         if !self.notices.contains(&notice) {
@@ -167,14 +193,20 @@ impl Tx {
     }
 }
 
-impl Deref for Tx {
+impl AsMut<Tx> for Tx {
+    fn as_mut(&mut self) -> &mut Tx {
+        self
+    }
+}
+
+impl Deref for TxOn<'_> {
     type Target = PgConnection;
     fn deref(&self) -> &PgConnection {
         &self.inner
     }
 }
 
-impl DerefMut for Tx {
+impl DerefMut for TxOn<'_> {
     fn deref_mut(&mut self) -> &mut PgConnection {
         &mut self.inner
     }

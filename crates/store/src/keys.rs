@@ -88,17 +88,31 @@ pub async fn authenticate(conn: &mut PgConnection, secret: &Secret) -> Result<Op
     Ok(row.map(Caller::from))
 }
 
-/// The key behind the dashboard's one-time links. Nobody knows its secret.
+/// The key behind the dashboard's one-time links.
 pub async fn ensure_dashboard(conn: &mut PgConnection, tenant_id: TenantId) -> Result<KeyId> {
+    ensure_unusable(conn, tenant_id, None, "dashboard", Scope::Service).await
+}
+
+/// A key of the installation's own, made on first use. Nobody knows its secret.
+pub(crate) async fn ensure_unusable(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    person_id: Option<PersonId>,
+    name: &str,
+    scope: Scope,
+) -> Result<KeyId> {
     let known: Option<Uuid> = sqlx::query_scalar(
-        "select id from tributary.api_keys where tenant_id = $1 and name = 'dashboard' and revoked_at is null order by created_at limit 1",
+        "select id from tributary.api_keys where tenant_id = $1 and name = $2 and sales_id is not distinct from $3 and revoked_at is null
+         order by created_at limit 1",
     )
     .bind(tenant_id.0)
+    .bind(name)
+    .bind(person_id.map(|person| person.0))
     .fetch_optional(&mut *conn)
     .await?;
     match known {
         Some(id) => Ok(KeyId(id)),
-        None => Ok(create(conn, tenant_id, None, "dashboard", &[Scope::Service]).await?.0),
+        None => Ok(create(conn, tenant_id, person_id, name, &[scope]).await?.0),
     }
 }
 

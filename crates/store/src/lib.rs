@@ -3,26 +3,31 @@
 //! Functions here take a connection (a [`Tx`] derefs to one) and never open a transaction: the caller does, so that what
 //! commits together is seen in one place.
 
+pub mod activities;
 pub mod alerts;
 pub mod bench;
+pub mod blobs;
+pub mod channels;
+pub mod claims;
 pub mod crash;
 mod db;
 pub mod doctor;
 pub mod embedded;
 pub mod keys;
+pub mod memory;
 pub mod migrate;
 pub mod notices;
 pub mod people;
 pub mod queue;
 pub mod retention;
 pub mod schedules;
-mod secret_file;
+pub mod secret_file;
 pub mod sessions;
 pub mod tenants;
 pub mod vault;
 pub mod workers;
 
-pub use db::{ConnectTo, Connection, Db, Tx, within};
+pub use db::{ConnectTo, Connection, Db, Tx, TxOn, within};
 pub use sqlx::PgConnection;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

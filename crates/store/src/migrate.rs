@@ -17,6 +17,9 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_callers", include_str!("../../../migrations/0001_callers.sql")),
     ("0002_work", include_str!("../../../migrations/0002_work.sql")),
     ("0003_tracking", include_str!("../../../migrations/0003_tracking.sql")),
+    ("0004_blobs", include_str!("../../../migrations/0004_blobs.sql")),
+    ("0005_memory", include_str!("../../../migrations/0005_memory.sql")),
+    ("0006_intake", include_str!("../../../migrations/0006_intake.sql")),
 ];
 
 /// The schema this binary works with.
@@ -162,6 +165,11 @@ pub async fn version(conn: &mut PgConnection) -> Result<Option<i32>> {
         return Ok(None);
     }
     Ok(sqlx::query_scalar("select max(version) from tributary.migrations").fetch_one(conn).await?)
+}
+
+/// Whether the session's role may use everything that a migration sets up last: the queues of these lanes, and what is not ours.
+pub async fn is_complete(conn: &mut PgConnection, lanes: &[&str]) -> Result<bool> {
+    Ok(sqlx::query_scalar(include_str!("sql/migrated.sql")).bind(lanes).fetch_one(conn).await?)
 }
 
 /// Creates a database; used for the embedded server's own and for tests' clones.

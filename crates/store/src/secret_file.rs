@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Makes the file with its text, unless somebody else was quicker; then theirs stays. A crash leaves nothing half-written.
-pub(crate) fn create(path: &Path, text: &str) -> Result<()> {
+pub fn create(path: &Path, text: &str) -> Result<()> {
     let aside = path.with_extension(format!("new-{}", uuid::Uuid::now_v7().simple()));
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&aside)?;
     file.write_all(text.as_bytes())?;

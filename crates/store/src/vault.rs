@@ -55,6 +55,11 @@ impl Vault {
         &self.keys[0].0
     }
 
+    /// Whether what was sealed with that key can be opened.
+    pub fn opens(&self, key_id: &str) -> bool {
+        self.keys.iter().any(|(known, _)| known == key_id)
+    }
+
     fn seal(&self, tenant_id: TenantId, id: Uuid, secret: &Secret) -> Result<Vec<u8>> {
         let nonce: [u8; NONCE_BYTES] = rand::rng().random();
         let aad = bound_to(tenant_id, id);

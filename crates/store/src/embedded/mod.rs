@@ -8,6 +8,7 @@
 //! <data>/login.password       that of the plain role our pool logs in as, 0600
 //! <data>/server.lock          held while the server is made or started
 //! <data>/users.lock           shared by every process that uses it
+//! <data>/restore.unfinished   only while a restore writes here
 //! ```
 //!
 //! When we are root the server runs as another user, who owns `postgres/` and `run/` and nothing else: root never writes where that
@@ -16,7 +17,9 @@
 //! A server found running on the folder is adopted. After a crash `pg_ctl` is tried for a while: as long as an orphaned backend
 //! of the dead server holds the shared memory, a start is refused.
 
+mod backup;
 mod files;
+mod manifest;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,6 +36,7 @@ use tokio::process::Command;
 use crate::db::ConnectTo;
 use crate::{Error, Result, migrate};
 
+pub use backup::Restore;
 pub use files::{User, is_root};
 
 /// What our pool logs in as, and the database it uses.
@@ -112,7 +116,8 @@ impl Embedded {
         files::make_data_folder(&self.data_dir, self.user.as_ref())?;
         files::make_folder(&self.run_dir(), self.user.as_ref())?;
         let _lock = files::lock(&self.data_dir.join("server.lock")).await?;
-        if !self.cluster_dir().join("PG_VERSION").exists() {
+        self.check_restored()?;
+        if !self.has_cluster() {
             self.init().await?;
         }
         self.check_version().await?;

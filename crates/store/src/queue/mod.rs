@@ -112,6 +112,14 @@ impl Queue {
     }
 }
 
+impl Queue {
+    /// Whether the queue holds any item of this tenant: for work of which one is enough.
+    pub async fn holds(&self, conn: &mut PgConnection, tenant_id: TenantId) -> Result<bool> {
+        let sql = format!("select exists (select from pgmq.q_{} where message ->> 'tenant_id' = $1)", self.name());
+        Ok(sqlx::query_scalar(AssertSqlSafe(sql)).bind(tenant_id.to_string()).fetch_one(conn).await?)
+    }
+}
+
 /// pgmq allows 47 characters; ours are lower case, so that no quoting is ever needed.
 fn check_name(name: &str) -> Result<()> {
     let fits = name.len() <= 40
@@ -134,7 +142,8 @@ pub(crate) async fn create(conn: &mut PgConnection, name: &str) -> Result<()> {
         let settings = format!(
             "alter table pgmq.q_{name} set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
                  autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1, fillfactor = 70);
-             grant select, insert, update, delete on pgmq.q_{name}, pgmq.a_{name} to service_role"
+             grant select, insert, update, delete on pgmq.q_{name}, pgmq.a_{name} to service_role;
+             grant insert on pgmq.q_{name} to tributary_owner" // whose triggers send
         );
         sqlx::raw_sql(AssertSqlSafe(settings)).execute(conn).await?;
     }

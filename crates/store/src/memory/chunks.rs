@@ -1,0 +1,144 @@
+//! Chunks and their vectors. A chunk is known by (document, hash, occurrence): one that only moved keeps its row and its vector.
+
+use domain::{ChunkId, DocumentId, TenantId};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{HalfVec, VectorTable};
+use crate::Result;
+
+/// A chunk that is stored.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Kept {
+    pub id: Uuid,
+    pub document_id: Uuid,
+    pub hash: Vec<u8>,
+    pub occurrence: i32,
+    pub has_vector: bool,
+}
+
+/// A chunk to be written.
+#[derive(Clone, Debug)]
+pub struct NewChunk<'a> {
+    pub id: ChunkId,
+    pub document_id: DocumentId,
+    pub ordinal: usize,
+    pub title: Option<&'a str>,
+    pub lang: &'a str,
+    pub text: &'a str,
+    pub hash: &'a [u8; 32],
+    pub occurrence: i32,
+}
+
+/// The chunks of documents, and which of them have a vector of this model.
+pub async fn of_documents(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    table: &VectorTable,
+    documents: &[Uuid],
+) -> Result<Vec<Kept>> {
+    let sql = table.on(include_str!("../sql/chunks_of_documents.sql"));
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(documents).fetch_all(conn).await?)
+}
+
+pub async fn insert(conn: &mut PgConnection, tenant_id: TenantId, chunks: &[NewChunk<'_>]) -> Result<()> {
+    let ordinal = |chunk: &NewChunk<'_>| i32::try_from(chunk.ordinal).unwrap_or(i32::MAX);
+    sqlx::query(include_str!("../sql/chunks_insert.sql"))
+        .bind(tenant_id.0)
+        .bind(chunks.iter().map(|chunk| chunk.id.0).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.document_id.0).collect::<Vec<_>>())
+        .bind(chunks.iter().map(ordinal).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.title).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.lang).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.text).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.hash.as_slice()).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.occurrence).collect::<Vec<_>>())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Removes chunks, and with them their vectors.
+pub async fn remove(conn: &mut PgConnection, tenant_id: TenantId, chunks: &[Uuid]) -> Result<()> {
+    sqlx::query("delete from public.document_chunks where tenant_id = $1 and id = any($2)")
+        .bind(tenant_id.0)
+        .bind(chunks)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// A kept chunk's place among its neighbours.
+#[derive(Clone, Debug)]
+pub struct Place<'a> {
+    pub id: Uuid,
+    pub ordinal: usize,
+    pub title: Option<&'a str>,
+    pub lang: &'a str,
+}
+
+/// Puts kept chunks where they are now. Writes only those that moved.
+pub async fn place(conn: &mut PgConnection, tenant_id: TenantId, places: &[Place<'_>]) -> Result<()> {
+    sqlx::query(include_str!("../sql/chunks_place.sql"))
+        .bind(tenant_id.0)
+        .bind(places.iter().map(|place| place.id).collect::<Vec<_>>())
+        .bind(places.iter().map(|place| i32::try_from(place.ordinal).unwrap_or(i32::MAX)).collect::<Vec<_>>())
+        .bind(places.iter().map(|place| place.title).collect::<Vec<_>>())
+        .bind(places.iter().map(|place| place.lang).collect::<Vec<_>>())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Vectors of chunks, insert only; one that is there already stays.
+pub async fn insert_vectors(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    table: &VectorTable,
+    vectors: &[(Uuid, Uuid, &[f32])],
+) -> Result<()> {
+    let sql = table.on(include_str!("../sql/vectors_insert.sql"));
+    sqlx::query(sql)
+        .bind(tenant_id.0)
+        .bind(vectors.iter().map(|(chunk, ..)| *chunk).collect::<Vec<_>>())
+        .bind(vectors.iter().map(|(_, document, _)| *document).collect::<Vec<_>>())
+        .bind(vectors.iter().map(|(.., vector)| HalfVec::new(vector)).collect::<Vec<_>>())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Chunks of a document that have no vector of this model yet.
+pub async fn without_vectors(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    table: &VectorTable,
+    document_id: DocumentId,
+) -> Result<Vec<(Uuid, String)>> {
+    let sql = table.on("select c.id, c.text from public.document_chunks c
+         where c.tenant_id = $1 and c.document_id = $2
+             and not exists (select from {v} v where v.tenant_id = c.tenant_id and v.chunk_id = c.id)
+         order by c.ordinal");
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(document_id.0).fetch_all(conn).await?)
+}
+
+/// A chunk as its document's page shows it.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Chunk {
+    pub id: Uuid,
+    pub ordinal: i32,
+    pub text: String,
+    pub n_lexemes: i32,
+}
+
+/// The first chunks of one of the caller's documents, in order.
+pub async fn list(conn: &mut PgConnection, document_id: Uuid, limit: i64) -> Result<Vec<Chunk>> {
+    Ok(sqlx::query_as(
+        "select id, ordinal, text, length(tsv) as n_lexemes from public.document_chunks where document_id = $1 order by ordinal limit $2",
+    )
+    .bind(document_id)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}

@@ -1,0 +1,279 @@
+//! Documents: what is stored of each record, written in batches.
+
+use chrono::{DateTime, Utc};
+use domain::{DocumentId, Record, TenantId};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::VectorTable;
+use crate::Result;
+
+/// What is stored of a document that a batch is about to write. Read before the embedding, and again under lock.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Seen {
+    pub id: Uuid,
+    pub source_id: Uuid,
+    pub external_id: String,
+    pub content_sha256: Vec<u8>,
+    pub embedding_model: Option<String>,
+    pub source_version: Option<i64>,
+    pub revision: i32,
+    pub n_chunks: i32,
+    pub is_deleted: bool,
+}
+
+/// A record with what we made of it.
+#[derive(Clone, Debug)]
+pub struct Stored<'a> {
+    pub id: DocumentId,
+    pub record: &'a Record,
+    /// Normalised.
+    pub title: Option<&'a str>,
+    pub text: &'a str,
+    pub lang: &'a str,
+    pub content_sha256: &'a [u8; 32],
+    pub n_chunks: usize,
+    /// The model whose vectors it has, all of them; none while some are pending.
+    pub embedding_model: Option<&'a str>,
+}
+
+/// What a batch's records are now: one query, by source and external id.
+pub async fn look(conn: &mut PgConnection, tenant_id: TenantId, records: &[&Record]) -> Result<Vec<Seen>> {
+    let sources: Vec<Uuid> = records.iter().map(|record| record.source_id.0).collect();
+    let externals: Vec<&str> = records.iter().map(|record| record.external_id.as_str()).collect();
+    Ok(sqlx::query_as(include_str!("../sql/documents_look.sql"))
+        .bind(tenant_id.0)
+        .bind(sources)
+        .bind(externals)
+        .fetch_all(conn)
+        .await?)
+}
+
+/// The same under lock, in id order, so that two batches never wait for each other in a ring.
+pub async fn lock(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Seen>> {
+    Ok(sqlx::query_as(include_str!("../sql/documents_lock.sql")).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
+}
+
+/// Inserts new documents, tombstones included, and returns the ids that went in; one that is missing was inserted by somebody else.
+pub async fn insert(conn: &mut PgConnection, tenant_id: TenantId, new: &[Stored<'_>]) -> Result<Vec<Uuid>> {
+    let columns = Columns::of(new);
+    Ok(columns
+        .bind(sqlx::query_scalar(include_str!("../sql/documents_insert.sql")).bind(tenant_id.0))
+        .fetch_all(conn)
+        .await?)
+}
+
+/// Writes changed documents over what is stored.
+pub async fn update(conn: &mut PgConnection, tenant_id: TenantId, changed: &[Stored<'_>]) -> Result<()> {
+    let columns = Columns::of(changed);
+    let updated: Vec<Uuid> = columns
+        .bind(sqlx::query_scalar(include_str!("../sql/documents_update.sql")).bind(tenant_id.0))
+        .fetch_all(conn)
+        .await?;
+    debug_assert_eq!(updated.len(), changed.len(), "documents are updated under their locks");
+    Ok(())
+}
+
+/// Text unchanged: payload, version and times move, and only where they did.
+pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[(Uuid, &Record)]) -> Result<()> {
+    sqlx::query(include_str!("../sql/documents_touch.sql"))
+        .bind(tenant_id.0)
+        .bind(same.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record)| record.raw_payload.clone()).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record)| record.source_metadata.clone()).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record)| record.source_version).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record)| record.contact_id).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record)| record.source_updated_at).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record)| record.blob_key.as_deref()).collect::<Vec<_>>())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// One array a column, in the order of documents_insert.sql and documents_update.sql.
+struct Columns<'a> {
+    rows: &'a [Stored<'a>],
+}
+
+type Scalar<'q> = sqlx::query::QueryScalar<'q, sqlx::Postgres, Uuid, sqlx::postgres::PgArguments>;
+
+impl<'a> Columns<'a> {
+    fn of(rows: &'a [Stored<'a>]) -> Self {
+        Self { rows }
+    }
+
+    fn each<T>(&self, of: impl Fn(&Stored<'a>) -> T) -> Vec<T> {
+        self.rows.iter().map(of).collect()
+    }
+
+    fn bind<'q>(&self, query: Scalar<'q>) -> Scalar<'q>
+    where
+        'a: 'q,
+    {
+        query
+            .bind(self.each(|row| row.id.0))
+            .bind(self.each(|row| row.record.source_id.0))
+            .bind(self.each(|row| row.record.external_id.clone()))
+            .bind(self.each(|row| row.record.document_type.clone()))
+            .bind(self.each(|row| row.title.map(str::to_owned)))
+            .bind(self.each(|row| row.text.to_owned()))
+            .bind(self.each(|row| row.lang.to_owned()))
+            .bind(self.each(|row| row.record.raw_payload.clone()))
+            .bind(self.each(|row| row.record.blob_key.clone()))
+            .bind(self.each(|row| row.content_sha256.to_vec()))
+            .bind(self.each(|row| row.embedding_model.map(str::to_owned)))
+            .bind(self.each(|row| row.record.source_version))
+            .bind(self.each(|row| row.record.thread_id.clone()))
+            .bind(self.each(|row| row.record.contact_id))
+            .bind(self.each(|row| row.record.source_metadata.clone()))
+            .bind(self.each(|row| row.record.source_created_at))
+            .bind(self.each(|row| row.record.source_updated_at))
+            .bind(self.each(|row| i32::try_from(row.n_chunks).unwrap_or(i32::MAX)))
+            .bind(self.each(|row| row.record.is_deleted))
+    }
+}
+
+/// A document whose vectors are pending, under lock.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Pending {
+    pub id: Uuid,
+    pub content_sha256: Vec<u8>,
+    pub revision: i32,
+}
+
+/// A document that waits for vectors of this model, or none when it has them, changed or is gone.
+pub async fn pending(conn: &mut PgConnection, tenant_id: TenantId, id: DocumentId) -> Result<Option<Pending>> {
+    Ok(sqlx::query_as(
+        "select id, content_sha256, revision from public.source_documents
+         where tenant_id = $1 and id = $2 and embedding_model is null and n_chunks > 0 and deleted_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// Says that a document has all its vectors, if its text is still the one that was embedded.
+pub async fn mark_embedded(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    pending: &Pending,
+    table: &VectorTable,
+) -> Result<bool> {
+    let marked = sqlx::query(
+        "update public.source_documents set embedding_model = $4, embedding_text_sha256 = content_sha256
+         where tenant_id = $1 and id = $2 and revision = $3 and deleted_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(pending.id)
+    .bind(pending.revision)
+    .bind(table.model())
+    .execute(conn)
+    .await?;
+    Ok(marked.rows_affected() == 1)
+}
+
+/// A document as its page and the API show it.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Document {
+    pub id: Uuid,
+    pub source_id: Uuid,
+    pub source_name: String,
+    pub source_provider: String,
+    pub external_id: String,
+    pub document_type: String,
+    pub title: Option<String>,
+    pub text: String,
+    pub lang: String,
+    pub raw_payload: Option<serde_json::Value>,
+    pub blob_key: Option<String>,
+    pub embedding_model: Option<String>,
+    pub source_version: Option<i64>,
+    pub status: String,
+    pub skip_reason: Option<String>,
+    pub source_metadata: serde_json::Value,
+    pub n_chunks: i32,
+    pub revision: i32,
+    pub source_created_at: Option<DateTime<Utc>>,
+    pub source_updated_at: Option<DateTime<Utc>>,
+    pub deleted_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl Document {
+    /// Found by keyword, and waits for its vectors.
+    pub fn is_pending(&self) -> bool {
+        self.n_chunks > 0 && self.embedding_model.is_none() && self.deleted_at.is_none()
+    }
+}
+
+/// One of the caller's documents, by its own transaction's row security.
+pub async fn get(conn: &mut PgConnection, id: Uuid) -> Result<Option<Document>> {
+    Ok(sqlx::query_as(include_str!("../sql/document_get.sql")).bind(id).fetch_optional(conn).await?)
+}
+
+/// The id of a document by its name at its source, whoever remembered it.
+pub async fn find(conn: &mut PgConnection, source_id: Uuid, external_id: &str) -> Result<Option<Uuid>> {
+    Ok(sqlx::query_scalar("select id from public.source_documents where source_id = $1 and external_id = $2")
+        .bind(source_id)
+        .bind(external_id)
+        .fetch_optional(conn)
+        .await?)
+}
+
+/// A line of a list of documents.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Listed {
+    pub id: Uuid,
+    pub source_id: Uuid,
+    pub source_name: String,
+    pub external_id: String,
+    pub document_type: String,
+    pub title: Option<String>,
+    /// The beginning of its text.
+    pub text: String,
+    pub n_chunks: i32,
+    pub is_embedded: bool,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl Listed {
+    /// Found by keyword, and waits for its vectors.
+    pub fn is_pending(&self) -> bool {
+        self.n_chunks > 0 && !self.is_embedded
+    }
+}
+
+/// The caller's documents, the newest first; from the one after `before` on.
+pub async fn list(conn: &mut PgConnection, before: Option<Uuid>, limit: i64) -> Result<Vec<Listed>> {
+    Ok(sqlx::query_as(include_str!("../sql/documents_list.sql")).bind(before).bind(limit).fetch_all(conn).await?)
+}
+
+/// What the caller's memory took in last, changed documents among it.
+pub async fn newest(conn: &mut PgConnection, limit: i64) -> Result<Vec<Listed>> {
+    Ok(sqlx::query_as(include_str!("../sql/documents_newest.sql")).bind(limit).fetch_all(conn).await?)
+}
+
+/// Every type among the caller's documents.
+pub async fn types(conn: &mut PgConnection) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(include_str!("../sql/document_types.sql")).fetch_all(conn).await?)
+}
+
+/// How many documents the caller's memory holds, and how many wait for their vectors.
+#[derive(Clone, Copy, Debug, Default, Serialize, sqlx::FromRow)]
+pub struct Totals {
+    pub documents: i64,
+    pub pending: i64,
+}
+
+pub async fn totals(conn: &mut PgConnection) -> Result<Totals> {
+    Ok(sqlx::query_as(
+        "select (select count(*) from public.source_documents where deleted_at is null) as documents,
+             (select count(*) from public.source_documents where embedding_model is null and n_chunks > 0) as pending",
+    )
+    .fetch_one(conn)
+    .await?)
+}

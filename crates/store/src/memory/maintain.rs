@@ -1,0 +1,111 @@
+//! What search relies on and nobody waits for: counts, rarities, and the index of a large tenant's vectors.
+
+use domain::TenantId;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
+use uuid::Uuid;
+
+use super::VectorTable;
+use crate::{Db, Result};
+
+/// Up to that many chunks a tenant is searched exactly; an index would only cost recall.
+pub const EXACT_CHUNKS: i64 = 10_000;
+/// How many chunks the rarity of terms is estimated from.
+const SAMPLE: i64 = 20_000;
+/// How many lexemes a tenant's estimate keeps: what is not among them is rare.
+const LEXEMES: i64 = 50_000;
+
+/// A tenant whose estimates were renewed.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Maintained {
+    pub tenant_id: Uuid,
+    pub model: String,
+    pub n_chunks: i64,
+    pub index_name: Option<String>,
+    pub stats_chunks: i64,
+}
+
+impl Maintained {
+    /// Its terms have not been counted since it changed much.
+    pub fn wants_stats(&self) -> bool {
+        (self.n_chunks - self.stats_chunks).abs() * 5 > self.stats_chunks
+    }
+
+    pub fn wants_index(&self) -> bool {
+        self.n_chunks > EXACT_CHUNKS && self.index_name.is_none()
+    }
+}
+
+/// Counts every tenant's chunks.
+pub async fn count(conn: &mut PgConnection) -> Result<Vec<Maintained>> {
+    Ok(sqlx::query_as(include_str!("../sql/memory_count.sql")).fetch_all(conn).await?)
+}
+
+/// Estimates from a sample in how many chunks each lexeme of a tenant occurs. Hashes are evenly spread, so a slice of them is a fair sample.
+pub async fn renew_stats(conn: &mut PgConnection, tenant: &Maintained) -> Result<()> {
+    let share = (SAMPLE as f64 / tenant.n_chunks.max(1) as f64).min(1.0);
+    let slice = format!("{:08x}", (share * f64::from(u32::MAX)) as u32);
+    // `ts_stat` takes its query as text; everything in it is ours.
+    let sample = format!(
+        "select tsv from public.document_chunks where tenant_id = '{}' and hash <= '\\x{slice}ff'",
+        tenant.tenant_id
+    );
+    sqlx::query(include_str!("../sql/memory_renew_stats.sql"))
+        .bind(tenant.tenant_id)
+        .bind(sample)
+        .bind(1.0 / share)
+        .bind(LEXEMES)
+        .bind(tenant.n_chunks)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// The index of a tenant's vectors.
+pub fn index_name(table: &VectorTable, tenant_id: TenantId) -> String {
+    format!("vectors_{}_{}", table.model().chars().take(20).collect::<String>(), tenant_id.0.simple())
+}
+
+/// Builds a tenant's own index over its vectors without keeping anybody from writing. One that an interrupted build left behind is
+/// dropped first. Safe to repeat.
+pub async fn build_index(db: &Db, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
+    let mut conn = db.to().0.clone().application_name("tributary index").connect().await?;
+    // Its own session: the owner's rights, no time limit, and nothing of it left when it ends.
+    sqlx::raw_sql("set role tributary_owner; set statement_timeout = 0; set maintenance_work_mem = '512MB'")
+        .execute(&mut conn)
+        .await?;
+    let name = index_name(table, tenant_id);
+    let is_valid: Option<bool> = sqlx::query_scalar(
+        "select i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
+         where c.relnamespace = 'memory'::regnamespace and c.relname = $1",
+    )
+    .bind(&name)
+    .fetch_optional(&mut conn)
+    .await?;
+    if is_valid == Some(false) {
+        sqlx::raw_sql(AssertSqlSafe(format!("drop index concurrently memory.{name}"))).execute(&mut conn).await?;
+    }
+    if is_valid != Some(true) {
+        let schema: String = sqlx::query_scalar(
+            "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'",
+        )
+        .fetch_one(&mut conn)
+        .await?;
+        let sql = format!(
+            "create index concurrently {name} on memory.vectors_{} using hnsw (embedding {schema}.halfvec_ip_ops) where tenant_id = '{tenant_id}'",
+            table.model()
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await?;
+    }
+    Ok(conn.close().await?)
+}
+
+/// From now on searches of this tenant use its index.
+pub async fn use_index(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
+    sqlx::query("update memory.tenants set index_name = $2 where tenant_id = $1 and model = $3")
+        .bind(tenant_id.0)
+        .bind(index_name(table, tenant_id))
+        .bind(table.model())
+        .execute(conn)
+        .await?;
+    Ok(())
+}

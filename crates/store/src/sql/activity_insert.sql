@@ -1,0 +1,17 @@
+-- activity_insert.sql: inserts events with their untouched originals; returns the ids of those that are new. Always in the same order, so that two groups never lock in opposite order; a known event waits for whoever is writing it.
+with given as (
+    select * from unnest(
+        $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::uuid[], $9::text[],
+        $10::text[], $11::bytea[], $12::bytea[], $13::text[]
+    ) as g (id, tenant_id, type, direction, sales_id, raw_data, metadata, provider_id, event_key, content_type, sha256, body, blob_key)
+), inserted as (
+    insert into public.activities (id, tenant_id, type, direction, sales_id, raw_data, metadata, provider_id, event_key)
+    select id, tenant_id, type, direction, sales_id, raw_data::jsonb, metadata::jsonb, provider_id, event_key from given
+    order by provider_id, event_key collate "C", id
+    on conflict do nothing
+    returning id
+), kept as (
+    insert into tributary.activity_payloads (tenant_id, activity_id, content_type, sha256, body, blob_key)
+    select g.tenant_id, g.id, g.content_type, g.sha256, g.body, g.blob_key from given g join inserted i on i.id = g.id
+)
+select id from inserted

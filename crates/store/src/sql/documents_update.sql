@@ -1,0 +1,15 @@
+-- documents_update.sql: writes tenant $1's changed documents over what is stored; their rows are locked already. What a deleted one said goes.
+update public.source_documents d
+set document_type = r.document_type, title = r.title, text = r.text, lang = r.lang::regconfig, raw_payload = r.raw_payload, blob_key = r.blob_key,
+    content_sha256 = r.content_sha256, embedding_model = r.embedding_model,
+    embedding_text_sha256 = case when r.embedding_model is not null then r.content_sha256 end,
+    source_version = coalesce(r.source_version, d.source_version), thread_id = coalesce(r.thread_id, d.thread_id),
+    contact_id = coalesce(r.contact_id, d.contact_id), source_metadata = r.source_metadata,
+    source_created_at = coalesce(r.source_created_at, d.source_created_at), source_updated_at = r.source_updated_at, n_chunks = r.n_chunks,
+    revision = d.revision + 1, deleted_at = case when r.is_deleted then coalesce(d.deleted_at, now()) end, updated_at = now()
+from unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::jsonb[], $10::text[], $11::bytea[], $12::text[], $13::int8[],
+    $14::text[], $15::int8[], $16::jsonb[], $17::timestamptz[], $18::timestamptz[], $19::int4[], $20::bool[]) r (
+    id, source_id, external_id, document_type, title, text, lang, raw_payload, blob_key, content_sha256, embedding_model, source_version,
+    thread_id, contact_id, source_metadata, source_created_at, source_updated_at, n_chunks, is_deleted)
+where d.tenant_id = $1 and d.id = r.id
+returning d.id
