@@ -6,13 +6,17 @@ use anyhow::Context as _;
 use domain::{Fault, Secret};
 use serde::Serialize;
 
+/// The one TLS provider of this program. Whoever installed one before us installed this one.
+pub fn install_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 #[derive(Clone)]
 pub struct Http(reqwest::Client);
 
 impl Http {
     pub fn new() -> anyhow::Result<Self> {
-        // Whoever installed a provider before us installed this one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        install_tls();
         let client = reqwest::Client::builder()
             .user_agent(concat!("tributary/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(10))
@@ -21,6 +25,10 @@ impl Http {
             .build()
             .context("the HTTP client could not be made")?;
         Ok(Self(client))
+    }
+
+    pub(crate) fn client(&self) -> &reqwest::Client {
+        &self.0
     }
 
     /// Tells somebody something. The URL may carry a token, so it is in no error.

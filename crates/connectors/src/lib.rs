@@ -1,5 +1,7 @@
 //! The only crate with an HTTP client. It never sees PostgreSQL.
 
+mod embed;
 mod http;
 
-pub use http::Http;
+pub use embed::EmbedClient;
+pub use http::{Http, install_tls};
