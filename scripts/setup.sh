@@ -105,6 +105,36 @@ fetch_wheel() {
         --require-hashes -r "$root/scripts/$lock" -d "$folder" >&2
 }
 
+# The two files of the model that `EMBEDDER=fast` reads.
+setup_fast_model() {
+    local version dir
+    version=$(sed -n 's/^wordllama==\([^ ]*\).*/\1/p' "$root/scripts/wordllama.lock")
+    dir=$cache/wordllama-$version
+    if [ ! -d "$dir" ] && [ -z "${FAST_MODEL_DIR:-}" ]; then
+        need_tools pip
+        locked unpack_fast_model "$dir"
+    fi
+    export FAST_MODEL_DIR="${FAST_MODEL_DIR:-$dir}"
+}
+
+unpack_fast_model() {
+    local dir=$1 tmp=$1.tmp
+    [ ! -d "$dir" ] || return 0 # another set-up was faster
+    say "fetching the embedding model into $cache (19 MB, once)"
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    # For one platform, whichever this is: nothing in it is run.
+    fetch_wheel wordllama.lock "$tmp" --python-version 3.11 --implementation cp --platform manylinux2014_x86_64 ||
+        die "the embedding model could not be fetched: check the network and pip's settings, then run this again"
+    python3 -m zipfile -e "$tmp"/*.whl "$tmp/wheel" || die "the embedding model could not be unpacked: see whether $cache has 60 MB free"
+    mkdir "$tmp/model"
+    mv "$tmp"/wheel/wordllama/weights/l2_supercat_256.safetensors "$tmp"/wheel/wordllama/tokenizers/l2_supercat_tokenizer_config.json \
+        "$tmp"/wheel/*.dist-info/licenses "$tmp/model"
+    chmod -R a+rX "$tmp/model"
+    mv "$tmp/model" "$dir"
+    rm -rf "$tmp"
+}
+
 # Only for tests: the SQL of the program whose tables we share.
 setup_pgai() {
     local version dir

@@ -45,6 +45,14 @@ pub struct Config {
     #[arg(long, env = "REQUEST_MAX_BYTES", default_value_t = 1_048_576, global = true, hide_short_help = true)]
     pub request_max_bytes: usize,
 
+    /// Largest file or text taken by the direct door, in bytes.
+    #[arg(long, env = "DOCUMENT_MAX_BYTES", default_value_t = 52_428_800, global = true, hide_short_help = true)]
+    pub document_max_bytes: usize,
+
+    /// Longest time a file or text may take to arrive and be remembered, in seconds.
+    #[arg(long, env = "DOCUMENT_SECS", default_value_t = 300, global = true, hide_short_help = true)]
+    pub document_secs: u64,
+
     /// Longest time one request may take, in seconds; event streams are exempt.
     #[arg(long, env = "REQUEST_SECS", default_value_t = 30, global = true, hide_short_help = true)]
     pub request_secs: u64,
@@ -57,6 +65,14 @@ pub struct Config {
     #[arg(long, env = "LANE_SLOTS", default_value_t = 2, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub lane_slots: u32,
 
+    /// Language of texts too short to tell, as PostgreSQL names it: english, german, french …; `simple` for none.
+    #[arg(long, env = "TEXT_LANG", default_value = "english", global = true, hide_short_help = true, value_parser = text_lang)]
+    pub text_lang: String,
+
+    /// Whether a worker also claims text activities and completes them by rules. `up` does unless told `false`.
+    #[arg(long, env = "BUILTIN_AGENT", global = true, hide_short_help = true)]
+    pub builtin_agent: Option<bool>,
+
     /// How long a stopping process waits for work in hand before it hands it back, in seconds.
     #[arg(long, env = "DRAIN_SECS", default_value_t = 20, global = true, hide_short_help = true)]
     pub drain_secs: u64,
@@ -65,9 +81,38 @@ pub struct Config {
     #[arg(long, env = "MASTER_KEY", global = true, hide_env_values = true, hide_short_help = true)]
     pub master_key: Option<Secret>,
 
+    /// Where files and large bodies are kept: `file:///…` or `s3://bucket/prefix` (with the usual AWS_* variables; AWS_ENDPOINT for other
+    /// providers). Default: the folder blobs of the data folder.
+    #[arg(long, env = "BLOB_URL", global = true, hide_short_help = true, value_parser = blob_url)]
+    pub blob_url: Option<String>,
+
     /// Gets a POST with JSON for every alert that opens.
     #[arg(long, env = "ALERT_WEBHOOK_URL", global = true, hide_env_values = true, hide_short_help = true)]
     pub alert_webhook_url: Option<Secret>,
+
+    /// What makes vectors of texts: `fast` here on this machine, `openai`, or `compatible` for any other service that speaks OpenAI's API.
+    #[arg(long, env = "EMBEDDER", default_value = "fast", global = true, hide_short_help = true)]
+    pub embedder: EmbedderKind,
+
+    /// Where `openai` or `compatible` is asked, without `/embeddings`.
+    #[arg(long, env = "EMBED_BASE_URL", default_value = "https://api.openai.com/v1", global = true, hide_short_help = true, value_parser = base_url)]
+    pub embed_base_url: String,
+
+    /// Its key.
+    #[arg(long, env = "EMBED_API_KEY", global = true, hide_env_values = true, hide_short_help = true)]
+    pub embed_api_key: Option<Secret>,
+
+    /// Its model.
+    #[arg(long, env = "EMBED_MODEL", default_value = "text-embedding-3-small", global = true, hide_short_help = true)]
+    pub embed_model: String,
+
+    /// How many dimensions that model's vectors have.
+    #[arg(long, env = "EMBED_DIM", default_value_t = 1_536, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    pub embed_dim: u32,
+
+    /// Folder with the model of `fast`; `./tributary` sets it to the pinned package's.
+    #[arg(long, env = "FAST_MODEL_DIR", global = true, hide_short_help = true)]
+    pub fast_model_dir: Option<PathBuf>,
 
     /// What is logged: error, warn, info, debug, or a filter such as `info,store=debug`.
     #[arg(long, env = "LOG", default_value = "info", global = true, hide_short_help = true)]
@@ -82,6 +127,13 @@ pub struct Config {
 pub enum LogFormat {
     Text,
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmbedderKind {
+    Fast,
+    Openai,
+    Compatible,
 }
 
 impl Config {
@@ -140,13 +192,33 @@ fn default_data_dir() -> PathBuf {
 }
 
 fn public_url(text: &str) -> Result<String, String> {
+    plain_url(text).ok_or_else(|| "a public URL looks like https://hear.example.com".into())
+}
+
+fn base_url(text: &str) -> Result<String, String> {
+    plain_url(text).ok_or_else(|| "a base URL looks like https://models.example.com/v1".into())
+}
+
+fn plain_url(text: &str) -> Option<String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).unwrap_or_default();
     let is_plain = !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || "-.:/[]_".contains(c));
-    if is_plain {
-        Ok(text.trim_end_matches('/').to_owned())
+    is_plain.then(|| text.trim_end_matches('/').to_owned())
+}
+
+fn blob_url(text: &str) -> Result<String, String> {
+    let is_folder = text.starts_with("file:///");
+    let is_bucket = text.strip_prefix("s3://").is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
+    if is_folder || is_bucket {
+        Ok(text.to_owned())
     } else {
-        Err("a public URL looks like https://hear.example.com".into())
+        Err("a place for blobs looks like file:///srv/blobs or s3://bucket/prefix".into())
     }
+}
+
+/// Becomes part of no statement, but PostgreSQL must know it: a plain name at least.
+fn text_lang(text: &str) -> Result<String, String> {
+    let is_plain = !text.is_empty() && text.len() <= 40 && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    if is_plain { Ok(text.to_owned()) } else { Err("a language looks like english, german or simple".into()) }
 }
 
 #[cfg(test)]

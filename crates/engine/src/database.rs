@@ -102,9 +102,10 @@ pub async fn wait_for_schema(env: &Env) -> anyhow::Result<()> {
     let mut last = String::from("it does not answer");
     for _ in 0..60 {
         match schema_version(env).await {
-            Ok(Some(version)) if version >= wanted => return Ok(()),
-            Ok(Some(version)) => last = format!("it has schema {version}, and this binary wants {wanted}"),
-            Ok(None) => last = "it has not been set up".into(),
+            Ok((Some(version), true)) if version >= wanted => return Ok(()),
+            Ok((Some(version), false)) if version >= wanted => last = "its set-up is not finished".into(),
+            Ok((Some(version), _)) => last = format!("it has schema {version}, and this binary wants {wanted}"),
+            Ok((None, _)) => last = "it has not been set up".into(),
             Err(error) => last = format!("{:#}", anyhow::Error::from(error)),
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -114,7 +115,9 @@ pub async fn wait_for_schema(env: &Env) -> anyhow::Result<()> {
     )
 }
 
-async fn schema_version(env: &Env) -> store::Result<Option<i32>> {
+/// The schema, and whether what a migration does after it is done too.
+async fn schema_version(env: &Env) -> store::Result<(Option<i32>, bool)> {
     let mut conn = env.db.acquire().await?;
-    migrate::version(&mut conn).await
+    let lanes: Vec<&str> = lanes::ALL.iter().map(|lane| lane.name).collect();
+    Ok((migrate::version(&mut conn).await?, migrate::is_complete(&mut conn, &lanes).await?))
 }

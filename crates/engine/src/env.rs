@@ -7,6 +7,8 @@ use store::Db;
 use store::vault::Vault;
 
 use crate::Config;
+use crate::blobs::Blobs;
+use crate::memory::embed::Embedder;
 
 #[derive(Clone)]
 pub struct Env {
@@ -15,10 +17,14 @@ pub struct Env {
     pub clock: Clock,
     pub vault: Arc<Vault>,
     pub http: connectors::Http,
+    pub embedder: Embedder,
+    pub blobs: Blobs,
 }
 
 impl Env {
     pub fn new(db: Db, config: Config, clock: Clock, vault: Vault) -> anyhow::Result<Self> {
-        Ok(Self { db, config: Arc::new(config), clock, vault: Arc::new(vault), http: connectors::Http::new()? })
+        let (http, blobs) = (connectors::Http::new()?, Blobs::open(&config, clock.clone())?);
+        let embedder = Embedder::from_config(&config, &http)?;
+        Ok(Self { db, config: Arc::new(config), clock, vault: Arc::new(vault), http, embedder, blobs })
     }
 }

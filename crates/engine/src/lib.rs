@@ -1,11 +1,16 @@
 //! What the product does: settings, the environment of everything that runs, and the one way to do background work.
 //! No SQL text, no HTTP server, no HTTP client.
 
+pub mod agent;
 pub mod bench;
+pub mod blobs;
 pub mod config;
 pub mod database;
+pub mod enrich;
 pub mod env;
 pub mod health;
+pub mod intake;
+pub mod memory;
 pub mod work;
 
 pub use config::Config;

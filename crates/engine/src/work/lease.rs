@@ -95,6 +95,12 @@ impl Effect<'_> {
     }
 }
 
+impl AsMut<Tx> for Effect<'_> {
+    fn as_mut(&mut self) -> &mut Tx {
+        &mut self.tx
+    }
+}
+
 impl Deref for Effect<'_> {
     type Target = Tx;
     fn deref(&self) -> &Tx {

@@ -20,7 +20,7 @@ use crate::Env;
 
 const POLL: Duration = Duration::from_secs(1);
 /// One call to the database, connection included. Longer than a server's restart, shorter than any lease.
-pub(super) const DB_LIMIT: Duration = Duration::from_secs(15);
+pub(crate) const DB_LIMIT: Duration = Duration::from_secs(15);
 
 /// Asks everything that listens to stop: no new claims, then a drain.
 #[derive(Clone)]
@@ -144,7 +144,7 @@ async fn lane_loop(runtime: Arc<Runtime>, lane: Arc<LaneCounters>) {
                 (troubles, limit) = (0, lane.entry.batch);
                 tokio::select! {
                     () = tokio::time::sleep(POLL) => {}
-                    () = woken(&mut wake, lane.entry.name) => {}
+                    () = woken(&mut wake, |notice| is_of(notice, lane.entry.name)) => {}
                     () = stop.stopped() => {}
                 }
             }
@@ -168,12 +168,17 @@ async fn lane_loop(runtime: Arc<Runtime>, lane: Arc<LaneCounters>) {
     }
 }
 
-/// Ends when a notice says that this lane has work, or that something was missed.
-async fn woken(wake: &mut broadcast::Receiver<Notice>, lane: &str) {
+/// A lane has work.
+fn is_of(notice: &Notice, lane: &str) -> bool {
+    notice.kind.strip_prefix("lane:") == Some(lane) && notice.op != Op::Delete
+}
+
+/// Ends when a notice says that there is work, or that something was missed.
+pub(crate) async fn woken(wake: &mut broadcast::Receiver<Notice>, is_work: impl Fn(&Notice) -> bool) {
     loop {
         match wake.recv().await {
             Ok(notice) if notice.op == Op::Resync && notice.kind == "*" => return,
-            Ok(notice) if notice.kind.strip_prefix("lane:") == Some(lane) && notice.op != Op::Delete => return,
+            Ok(notice) if is_work(&notice) => return,
             Ok(_) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => return,
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,

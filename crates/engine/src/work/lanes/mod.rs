@@ -1,12 +1,20 @@
 //! Every lane and every schedule, in one list each. A lane is one file: payload, constants, `run`.
 
+pub mod build_index;
+pub mod embed;
+pub mod remember_activity;
 mod upkeep;
 
 use std::time::Duration;
 
 use super::LaneEntry;
 
-pub static ALL: [LaneEntry; 1] = [upkeep_entry()];
+pub static ALL: [LaneEntry; 4] = [
+    LaneEntry::of::<remember_activity::RememberActivity>(),
+    LaneEntry::of::<embed::Embed>(),
+    LaneEntry::of::<build_index::BuildIndex>(),
+    upkeep_entry(),
+];
 
 /// Upkeep alone, for programs with lanes of their own.
 pub const fn upkeep_entry() -> LaneEntry {
@@ -33,6 +41,30 @@ pub const SCHEDULES: &[ScheduleEntry] = &[
         lane: "upkeep",
         every: Duration::from_secs(30),
         what: "sends parked items whose time has come",
+    },
+    ScheduleEntry {
+        name: "unlock_stale_locks",
+        lane: "upkeep",
+        every: Duration::from_secs(60),
+        what: "gives back activities whose agent went silent for five minutes",
+    },
+    ScheduleEntry {
+        name: "reset_stale_locks",
+        lane: "upkeep",
+        every: Duration::from_secs(600),
+        what: "gives back activities whose agent went silent for half an hour",
+    },
+    ScheduleEntry {
+        name: "memory",
+        lane: "upkeep",
+        every: Duration::from_secs(60),
+        what: "counts what search relies on, and asks for the index of a large memory",
+    },
+    ScheduleEntry {
+        name: "blobs",
+        lane: "upkeep",
+        every: Duration::from_secs(3_600),
+        what: "removes files that nothing names any more",
     },
     ScheduleEntry { name: "watch", lane: "upkeep", every: Duration::from_secs(30), what: "opens and closes alerts" },
 ];

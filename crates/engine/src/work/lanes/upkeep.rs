@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use domain::{Caller, Fault, Notice, Op, TenantId};
 use serde::{Deserialize, Serialize};
-use store::{alerts, queue, retention, schedules, tenants};
+use store::memory::maintain;
+use store::{alerts, claims, queue, retention, schedules, tenants};
 
+use crate::work::lanes::build_index::BuildIndex;
 use crate::work::{Lane, Lease, Outcome, lanes};
-use crate::{Env, health};
+use crate::{Env, blobs, health};
 
 #[derive(Serialize, Deserialize)]
 pub struct Upkeep {
@@ -25,6 +27,10 @@ impl Lane for Upkeep {
             "retention" => remove_outlived(env).await,
             "unpark" => unpark(env).await,
             "watch" => watch(env).await,
+            "unlock_stale_locks" => recover_locks(env, false).await,
+            "reset_stale_locks" => recover_locks(env, true).await,
+            "memory" => maintain_memory(env).await,
+            "blobs" => blobs::collect(env).await,
             // A newer binary's task: it will come by.
             _ => {
                 return Ok(Outcome::Snooze(
@@ -63,6 +69,37 @@ async fn unpark(env: &Env) -> Result<(), Fault> {
             return Ok(());
         }
     }
+}
+
+async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let n = claims::recover(&mut conn, is_reset).await?;
+    if n > 0 {
+        tracing::warn!("{n} activities were taken back from agents that went silent");
+    }
+    Ok(())
+}
+
+/// Renews the estimates that search relies on, and sends for the index of a tenant that outgrew exact search.
+async fn maintain_memory(env: &Env) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let tenants = maintain::count(&mut conn).await?;
+    for tenant in &tenants {
+        if tenant.wants_stats() {
+            maintain::renew_stats(&mut conn, tenant).await?;
+        }
+    }
+    drop(conn);
+    let queue = queue::Queue::new(BuildIndex::NAME)?;
+    for tenant in tenants.iter().filter(|tenant| tenant.wants_index()) {
+        let tenant_id = TenantId(tenant.tenant_id);
+        let mut tx = env.db.begin().await?;
+        if !queue.holds(&mut tx, tenant_id).await? {
+            queue.send(&mut tx, tenant_id, &[BuildIndex { model: tenant.model.clone() }]).await?;
+        }
+        tx.commit().await?;
+    }
+    Ok(())
 }
 
 /// Brings each tenant's alerts to what is wrong now, and tells about the new ones.

@@ -1,4 +1,4 @@
-//! `tributary bench`: speed as a ratio to a limit measured in the same run. Three alternating rounds, medians.
+//! The lane runtime beside pgmq's own read and delete.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,23 +6,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use store::{Db, bench};
 
+use super::{Case, ROUNDS, Round, median};
 use crate::database::Database;
 use crate::work::{Lane, LaneEntry, Lease, Outcome, Runtime};
 use crate::{Config, Env};
 
-/// One measured case, as `--json` prints it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Case {
-    pub case: String,
-    pub ours: f64,
-    pub limit: f64,
-    pub ratio: f64,
-    pub unit: &'static str,
-    pub p50_ms: f64,
-    pub p99_ms: f64,
-}
-
-const ROUNDS: usize = 3;
 const MESSAGES: i64 = 40_000;
 const BATCH: u32 = 50;
 const CONNECTIONS: usize = 4;
@@ -68,15 +56,14 @@ pub async fn queue(database: &Database, config: &Config) -> anyhow::Result<Vec<C
     let at = format!("n={BATCH}, {CONNECTIONS} connections");
     let (ours, limit, crowded) = (median(ours), median(limit), median(crowded));
     Ok(vec![
-        case(format!("claim and finish, beside pgmq.read + pgmq.delete ({at})"), &ours, limit.rate),
-        case(format!("the same with {BYSTANDERS} delayed rows, beside without ({at})"), &crowded, ours.rate),
+        Case::new(format!("claim and finish, beside pgmq.read + pgmq.delete ({at})"), "items/s", &ours, limit.rate),
+        Case::new(
+            format!("the same with {BYSTANDERS} delayed rows, beside without ({at})"),
+            "items/s",
+            &crowded,
+            ours.rate,
+        ),
     ])
-}
-
-/// One round: how fast a full queue was emptied, and how long each batch took.
-struct Round {
-    rate: f64,
-    batches_ms: Vec<f64>,
 }
 
 async fn drain(env: &Env, is_ours: bool) -> anyhow::Result<Round> {
@@ -115,20 +102,5 @@ async fn drain(env: &Env, is_ours: bool) -> anyhow::Result<Round> {
     }
     let rate = moved as f64 / begun.elapsed().as_secs_f64();
     anyhow::ensure!(i64::try_from(moved)? == MESSAGES, "the queue held {MESSAGES} messages and {moved} were moved");
-    Ok(Round { rate, batches_ms })
-}
-
-/// The round with the median rate.
-fn median(mut rounds: Vec<Round>) -> Round {
-    rounds.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-    rounds.swap_remove(rounds.len() / 2)
-}
-
-fn case(case: String, ours: &Round, limit: f64) -> Case {
-    let mut times = ours.batches_ms.clone();
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied().unwrap_or(0.0)
-    };
-    Case { case, ours: ours.rate, limit, ratio: ours.rate / limit, unit: "items/s", p50_ms: at(0.50), p99_ms: at(0.99) }
+    Ok(Round { rate, times_ms: batches_ms })
 }

@@ -1,0 +1,62 @@
+//! `tributary bench`: speed as a ratio to a limit measured in the same run. Three alternating rounds, medians.
+
+mod queue;
+mod remember;
+
+use serde::Serialize;
+
+pub use queue::queue;
+pub use remember::remember;
+
+/// One measured case, as `--json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Case {
+    pub case: String,
+    pub ours: f64,
+    pub limit: f64,
+    pub ratio: f64,
+    pub unit: &'static str,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    /// What else was seen, for a person.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+pub const ROUNDS: usize = 3;
+
+/// One round: how fast it went, and how long each piece of it took.
+#[derive(Debug)]
+pub struct Round {
+    pub rate: f64,
+    pub times_ms: Vec<f64>,
+}
+
+impl Case {
+    pub fn new(case: String, unit: &'static str, ours: &Round, limit: f64) -> Self {
+        let mut times = ours.times_ms.clone();
+        times.sort_by(f64::total_cmp);
+        Self {
+            case,
+            ours: ours.rate,
+            limit,
+            ratio: ours.rate / limit,
+            unit,
+            p50_ms: quantile(&times, 0.50),
+            p99_ms: quantile(&times, 0.99),
+            note: String::new(),
+        }
+    }
+}
+
+/// Of sorted numbers; nothing of nothing.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
+    sorted.get(at).copied().unwrap_or(0.0)
+}
+
+/// The round with the median rate.
+pub fn median(mut rounds: Vec<Round>) -> Round {
+    rounds.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    rounds.swap_remove(rounds.len() / 2)
+}

@@ -1,0 +1,275 @@
+//! Blobs: files and large bodies, as objects `{tenant}/{sha256}` in a folder or in S3. What a file was called is only metadata.
+//!
+//! The row in `tributary.blobs` comes first, then the bytes, then (the caller's) row that names them: whatever a crash leaves, each object has a row
+//! by which the collector finds it, and nothing names an object that is not there.
+
+use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use bytes::Bytes;
+use domain::{BlobKey, Clock, Fault, TenantId};
+use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Name;
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload};
+use sha2::{Digest as _, Sha256};
+use store::PgConnection;
+use store::crash::{self, Point};
+
+use crate::{Config, Env};
+
+#[derive(Clone)]
+pub struct Blobs {
+    place: Place,
+    clock: Clock,
+}
+
+#[derive(Clone)]
+enum Place {
+    /// Made when the first blob is put: commands that only look leave no folder behind.
+    Folder(PathBuf),
+    Bucket {
+        store: Arc<dyn ObjectStore>,
+        prefix: Name,
+    },
+}
+
+/// What `copy_all` did. A damaged object is one whose bytes are not what its name says; it is left out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    pub objects: u64,
+    pub bytes: u64,
+    pub damaged: Vec<String>,
+}
+
+/// Where a blob lies: the store, and its name there.
+type Object = (Arc<dyn ObjectStore>, Name);
+
+impl Blobs {
+    /// The place that `BLOB_URL` names, else the folder `blobs` of the data folder. Nothing is asked or made yet.
+    pub fn open(config: &Config, clock: Clock) -> anyhow::Result<Self> {
+        let place = match config.blob_url.as_deref() {
+            None => Place::Folder(config.data_dir.join("blobs")),
+            Some(url) => match (url.strip_prefix("file://"), url.strip_prefix("s3://")) {
+                (Some(path), _) => Place::Folder(path.into()),
+                (_, Some(bucket)) => bucket_of(bucket, std::env::vars_os().filter_map(as_text))?,
+                _ => return Err(anyhow!("BLOB_URL must be file:///… or s3://bucket/prefix")),
+            },
+        };
+        Ok(Self { place, clock })
+    }
+
+    /// A folder of blobs elsewhere, such as in a backup.
+    pub fn in_folder(path: &Path) -> Self {
+        Self { place: Place::Folder(path.to_owned()), clock: Clock::System }
+    }
+
+    /// `bucket/prefix` with the AWS_* variables given, instead of this process's own.
+    pub fn in_bucket(bucket: &str, variables: &[(&str, &str)], clock: Clock) -> anyhow::Result<Self> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Ok(Self { place: bucket_of(bucket, variables)?, clock })
+    }
+
+    /// Keeps the bytes for at least a day, and for as long as something names the key. Best on a connection outside a transaction: others
+    /// who put the same bytes wait for it to end, and writing them takes its time. Safe to repeat.
+    pub async fn put(&self, conn: &mut PgConnection, tenant_id: TenantId, bytes: Bytes) -> Result<BlobKey, Fault> {
+        let (key, size) = (BlobKey::of_hash(Sha256::digest(&bytes).into()), bytes.len() as u64);
+        store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, size).await?;
+        crash::at(Point::BlobRowWritten)?;
+        self.write(tenant_id, &key, bytes).await?;
+        crash::at(Point::BlobBytesWritten)?;
+        Ok(key)
+    }
+
+    /// The whole of a blob, or none when it is not there. Bytes that are not what their name says are an error, not an answer.
+    pub async fn get(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Bytes>, Fault> {
+        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
+        let bytes = match store.get(&name).await {
+            Ok(found) => found.bytes().await.map_err(|error| failed("read", error))?,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(failed("read", error)),
+        };
+        if BlobKey::of_hash(Sha256::digest(&bytes).into()) != *key {
+            return Err(Fault::Malformed { what: format!("blob {tenant_id}/{key} is damaged") });
+        }
+        Ok(Some(bytes))
+    }
+
+    /// The size of a blob and its bytes as they come, for one that is only passed on.
+    pub async fn get_stream(
+        &self,
+        tenant_id: TenantId,
+        key: &BlobKey,
+    ) -> Result<Option<(u64, impl Stream<Item = Result<Bytes, Fault>> + Send + use<>)>, Fault> {
+        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
+        match store.get(&name).await {
+            Ok(found) => Ok(Some((found.meta.size, found.into_stream().map_err(|error| failed("read", error))))),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed("read", error)),
+        }
+    }
+
+    /// Every blob of this place into another. What lies there and is no blob (half a file that a crash left) is passed over.
+    pub async fn copy_all(&self, to: &Self) -> Result<Copied, Fault> {
+        let names: Vec<(TenantId, BlobKey)> = self.list().await?;
+        let copies = names.into_iter().map(|(tenant_id, key)| async move {
+            match self.get(tenant_id, &key).await {
+                Ok(Some(bytes)) => {
+                    let size = bytes.len() as u64;
+                    to.write(tenant_id, &key, bytes).await.map(|()| Copied { objects: 1, bytes: size, damaged: vec![] })
+                }
+                Ok(None) => Ok(Copied::default()), // removed since it was listed
+                Err(Fault::Malformed { .. }) => {
+                    Ok(Copied { damaged: vec![format!("{tenant_id}/{key}")], ..Copied::default() })
+                }
+                Err(fault) => Err(fault),
+            }
+        });
+        let add = |mut sum: Copied, one: Copied| async move {
+            sum.objects += one.objects;
+            sum.bytes += one.bytes;
+            sum.damaged.extend(one.damaged);
+            Ok(sum)
+        };
+        stream::iter(copies).buffer_unordered(4).try_fold(Copied::default(), add).await
+    }
+
+    async fn list(&self) -> Result<Vec<(TenantId, BlobKey)>, Fault> {
+        let (store, prefix) = match &self.place {
+            Place::Folder(path) if !path.exists() => return Ok(Vec::new()),
+            Place::Folder(path) => (folder(path)?, Name::default()),
+            Place::Bucket { store, prefix } => (store.clone(), prefix.clone()),
+        };
+        let found: Vec<_> = store.list(Some(&prefix)).try_collect().await.map_err(|error| failed("list", error))?;
+        Ok(found.iter().filter_map(|object| parse(&prefix, &object.location)).collect())
+    }
+
+    /// Writes and syncs the object, unless it is there already.
+    async fn write(&self, tenant_id: TenantId, key: &BlobKey, bytes: Bytes) -> Result<(), Fault> {
+        let (store, name) = match &self.place {
+            Place::Folder(path) => {
+                let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+                made.map_err(|error| {
+                    let what = format!("the folder {} cannot be made", path.display());
+                    Fault::Transient(anyhow::Error::new(error).context(what))
+                })?;
+                (folder(path)?, name(&Name::default(), tenant_id, key))
+            }
+            Place::Bucket { store, prefix } => (store.clone(), name(prefix, tenant_id, key)),
+        };
+        match store.head(&name).await {
+            Ok(found) if found.size == bytes.len() as u64 => return Ok(()),
+            Ok(_) | Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(failed("look up", error)),
+        }
+        store.put(&name, PutPayload::from_bytes(bytes)).await.map(|_| ()).map_err(|error| failed("write", error))
+    }
+
+    async fn remove(&self, tenant_id: TenantId, key: &BlobKey) -> Result<(), Fault> {
+        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(()) };
+        match store.delete(&name).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(failed("remove", error)),
+        }
+    }
+
+    /// None: there is no folder, so no blob.
+    fn reading(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Object>, Fault> {
+        Ok(match &self.place {
+            Place::Folder(path) if !path.exists() => None,
+            Place::Folder(path) => Some((folder(path)?, name(&Name::default(), tenant_id, key))),
+            Place::Bucket { store, prefix } => Some((store.clone(), name(prefix, tenant_id, key))),
+        })
+    }
+}
+
+/// Removes what nothing names and nobody has touched for a day, unless a backup is being made. The object goes while its row is locked,
+/// so that whoever puts the same bytes again waits, and then finds it gone; a crash between leaves the row, and the next round.
+pub async fn collect(env: &Env) -> Result<(), Fault> {
+    let (mut after, mut n_removed) = (None, 0);
+    loop {
+        let mut conn = env.db.acquire().await?;
+        let unnamed = store::blobs::unnamed(&mut conn, env.clock.sql(), after, 500).await?;
+        drop(conn);
+        for (tenant_id, key) in &unnamed {
+            let mut tx = env.db.begin().await?;
+            if !store::blobs::may_remove(&mut tx).await? {
+                return Ok(()); // the next round comes within the hour
+            }
+            if store::blobs::remove_unnamed(&mut tx, env.clock.sql(), *tenant_id, key).await? {
+                env.blobs.remove(*tenant_id, key).await?;
+                n_removed += 1;
+            }
+            tx.commit().await?;
+        }
+        match unnamed.last() {
+            Some(last) => after = Some(*last),
+            None => break,
+        }
+    }
+    if n_removed > 0 {
+        tracing::info!(n_removed, "removed {n_removed} blobs that nothing names");
+    }
+    Ok(())
+}
+
+fn as_text((name, value): (OsString, OsString)) -> Option<(String, String)> {
+    Some((name.into_string().ok()?, value.into_string().ok()?))
+}
+
+fn bucket_of(bucket: &str, variables: impl Iterator<Item = (String, String)>) -> anyhow::Result<Place> {
+    let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
+    connectors::install_tls();
+    // We remove one object at a time, and not every provider knows how to remove many.
+    let mut builder = AmazonS3Builder::new().with_disable_bulk_delete(true);
+    for (name, value) in variables.filter(|(name, _)| name.starts_with("AWS_")) {
+        if let Ok(setting) = name.to_ascii_lowercase().parse() {
+            builder = builder.with_config(setting, value);
+        }
+    }
+    let store = builder.with_bucket_name(bucket).build();
+    let store = store.context("the bucket of BLOB_URL cannot be used; check the AWS_* variables")?;
+    Ok(Place::Bucket { store: Arc::new(store), prefix: Name::from(prefix) })
+}
+
+fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>, Fault> {
+    let store = LocalFileSystem::new_with_prefix(path).map_err(|error| failed("open", error))?;
+    Ok(Arc::new(store.with_fsync(true)))
+}
+
+/// Made of an id and a hash, so it cannot lead elsewhere.
+fn name(prefix: &Name, tenant_id: TenantId, key: &BlobKey) -> Name {
+    prefix.clone().join(tenant_id.to_string()).join(key.to_string())
+}
+
+fn parse(prefix: &Name, location: &Name) -> Option<(TenantId, BlobKey)> {
+    let mut parts = location.prefix_match(prefix)?;
+    let (tenant_id, key) = (parts.next()?, parts.next()?);
+    let found = (tenant_id.as_ref().parse().ok()?, key.as_ref().parse().ok()?);
+    (parts.next().is_none() && name(prefix, found.0, &found.1) == *location).then_some(found)
+}
+
+fn failed(doing: &str, error: Error) -> Fault {
+    Fault::Transient(anyhow::Error::new(error).context(format!("the blob store could not {doing}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written_and_others_are_passed_over() {
+        let (tenant_id, key) = (TenantId::new(), BlobKey::of_hash(Sha256::digest("x").into()));
+        for prefix in [Name::default(), Name::from("a/b")] {
+            assert_eq!(parse(&prefix, &name(&prefix, tenant_id, &key)), Some((tenant_id, key)));
+            for other in ["readme".into(), format!("{tenant_id}/{key}#1"), format!("{tenant_id}/{key}/x")] {
+                let location = Name::from_iter(prefix.parts().chain(Name::from(other).parts()));
+                assert_eq!(parse(&prefix, &location), None, "{location}");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Without a model: a summary is how a text begins, and facts are what can be recognised by its form.
+
+use serde_json::{Value, json};
+
+const SUMMARY_CHARS: usize = 280;
+const MOST_FACTS: usize = 20;
+const SYMBOLS: &str = "€$£";
+const CURRENCIES: [&str; 5] = ["EUR", "USD", "GBP", "CHF", "JPY"];
+
+/// An activity's `processed_data`, by rules alone.
+pub fn process(raw_data: &Value) -> Value {
+    let field = |name: &str| raw_data.get(name).and_then(Value::as_str).unwrap_or_default();
+    let content = if field("format").contains("html") {
+        domain::text::html_to_text(field("content")).1
+    } else {
+        domain::text::normalise(field("content"))
+    };
+    json!({ "summary": summary(field("subject"), &content), "facts": facts(&content) })
+}
+
+/// The subject, and the first sentences that fit.
+fn summary(subject: &str, content: &str) -> String {
+    let flat = content.split_whitespace().collect::<Vec<_>>().join(" ");
+    let begins = match flat.char_indices().nth(SUMMARY_CHARS) {
+        None => flat,
+        Some((end, _)) => {
+            let head = &flat[..end];
+            let cut = head.rfind(". ").map(|at| at + 1).or_else(|| head.rfind(' ')).unwrap_or(end);
+            format!("{}…", head[..cut].trim_end_matches('.'))
+        }
+    };
+    [subject.trim(), begins.trim()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+}
+
+/// Addresses, links, amounts and numbered papers, each once, in the order of the text.
+fn facts(content: &str) -> Vec<String> {
+    let mut facts = Vec::new();
+    let mut words = content.split_whitespace().map(bare).peekable();
+    while let Some(word) = words.next() {
+        let fact = if is_address(word) {
+            format!("mentions the address {}", word.to_lowercase())
+        } else if word.starts_with("https://") || word.starts_with("http://") {
+            format!("links to {word}")
+        } else if is_amount(word) {
+            format!("names the amount {word}")
+        } else if let Some(currency) = words.peek().filter(|next| CURRENCIES.contains(next) && is_number(word)) {
+            format!("names the amount {word} {currency}")
+        } else if is_numbered(word) {
+            format!("refers to {word}")
+        } else {
+            continue;
+        };
+        if !facts.contains(&fact) {
+            facts.push(fact);
+        }
+        if facts.len() == MOST_FACTS {
+            break;
+        }
+    }
+    facts
+}
+
+fn is_address(word: &str) -> bool {
+    let Some((local, domain)) = word.split_once('@') else { return false };
+    let is_plain =
+        |text: &str, more: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || more.contains(c));
+    is_plain(local, "._%+-") && is_plain(domain, ".-") && domain.contains('.') && !domain.ends_with('.')
+}
+
+/// Without the marks around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric() && !SYMBOLS.contains(c))
+}
+
+fn is_amount(word: &str) -> bool {
+    let number = word.trim_matches(|c| SYMBOLS.contains(c));
+    number.len() < word.len() && is_number(number)
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(|c| c.is_ascii_digit() || ",.".contains(c))
+}
+
+/// Letters, a dash, digits: an invoice, a ticket, an order.
+fn is_numbered(word: &str) -> bool {
+    let Some((letters, digits)) = word.split_once('-') else { return false };
+    (2..=6).contains(&letters.len())
+        && letters.chars().all(|c| c.is_ascii_uppercase())
+        && (2..=12).contains(&digits.len())
+        && digits.chars().all(|c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_form_becomes_a_fact_once() {
+        let text = "Dear all, invoice INV-2041 (see INV-2041) over €1,200.50 (1,310.00 USD) is due. Ask Ann@Acme.com, or https://acme.com/pay. A-1 no.";
+        let done = process(&json!({ "source_type": "text", "subject": "Reminder", "content": text }));
+        let facts: Vec<&str> = done["facts"].as_array().expect("facts").iter().filter_map(Value::as_str).collect();
+        assert_eq!(
+            facts,
+            [
+                "refers to INV-2041",
+                "names the amount €1,200.50",
+                "names the amount 1,310.00 USD",
+                "mentions the address ann@acme.com",
+                "links to https://acme.com/pay"
+            ]
+        );
+        assert!(done["summary"].as_str().is_some_and(|summary| summary.starts_with("Reminder: Dear all")));
+    }
+
+    #[test]
+    fn a_long_text_is_summed_up_by_its_first_sentences() {
+        let done = process(&json!({ "content": "One two three. ".repeat(100) }));
+        let summary = done["summary"].as_str().expect("a summary");
+        assert!(summary.chars().count() <= SUMMARY_CHARS + 1 && summary.ends_with("three…"), "{summary}");
+        assert_eq!(process(&json!({ "content": "" }))["summary"], "");
+    }
+}

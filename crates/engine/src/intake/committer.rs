@@ -1,0 +1,136 @@
+//! The committer: two sessions that take what waits and make it durable, a group per transaction. Neither ever waits for a group
+//! to fill. Rows keep their ids, so a group whose fate is unknown is inserted again before anybody is answered: the unique keys
+//! wait for the doubtful transaction and make it one row.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::{Notice, Op, TenantId};
+use store::activities::{self, Stored};
+use store::crash::{self, Point};
+use store::{Connection, Db};
+
+use super::receive::Counters;
+use super::room::{Room, Waiting};
+
+/// A group takes milliseconds; after this its session has gone silent.
+const GROUP_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+/// Between tries while the database is away.
+const PAUSE: Duration = Duration::from_millis(50);
+/// More new rows of one tenant than that are told as one.
+const TOLD_APART: usize = 20;
+/// Sent by the insert's trigger; told by us, after the commit.
+const LANE: &str = "remember_activity";
+
+pub(super) const SESSIONS: usize = 2;
+
+/// Until dropped.
+pub(super) async fn run(db: Db, room: Arc<Room>, counters: Arc<Counters>) {
+    let mut session = Session { db, conn: None };
+    loop {
+        let mut group = room.take().await;
+        counters.group_rows.record(group.len() as f64);
+        match session.settle(&mut group).await {
+            Ok(stored) => answer(group, stored, &counters),
+            Err(error) => {
+                tracing::warn!(error = ?error, "a group of {} events was refused; each is tried alone", group.len());
+                for waiting in group {
+                    let mut alone = vec![waiting];
+                    match session.settle(&mut alone).await {
+                        Ok(stored) => answer(alone, stored, &counters),
+                        Err(error) => {
+                            let refused = alone.pop().map(|waiting| waiting.answer);
+                            let _ = refused.map(|answer| answer.send(Err(error)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn answer(group: Vec<Waiting>, stored: Vec<Stored>, counters: &Counters) {
+    for (waiting, stored) in group.into_iter().zip(stored) {
+        counters.wait_seconds.record(waiting.since.elapsed().as_secs_f64());
+        let _ = waiting.answer.send(Ok(stored)); // who left meanwhile will send it again and hear the same
+    }
+}
+
+struct Session {
+    db: Db,
+    conn: Option<Connection>,
+}
+
+impl Session {
+    /// Makes a group durable, trying while anybody waits for it. Whoever gave up is taken out; an error is the database's no to
+    /// one of these rows.
+    async fn settle(&mut self, group: &mut Vec<Waiting>) -> store::Result<Vec<Stored>> {
+        loop {
+            match store::within(GROUP_LIMIT, self.insert(group)).await {
+                Ok(stored) => return Ok(stored),
+                Err(error) => {
+                    if let Some(conn) = self.conn.take() {
+                        drop(conn.detach()); // whatever state it is in, nobody gets to see it
+                    }
+                    if !error.is_passing() {
+                        return Err(error);
+                    }
+                    tracing::debug!(error = ?error, "a group of {} events is not stored yet", group.len());
+                    tokio::time::sleep(PAUSE).await;
+                    group.retain(|waiting| !waiting.is_given_up());
+                    if group.is_empty() {
+                        return Ok(Vec::new());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn insert(&mut self, group: &[Waiting]) -> store::Result<Vec<Stored>> {
+        let conn = match &mut self.conn {
+            Some(conn) => conn,
+            none => none.insert(store::within(CONNECT_LIMIT, self.db.acquire()).await?),
+        };
+        crash::at(Point::IntakeBeforeInsert)?;
+        let mut tx = self.db.begin_on(conn).await?;
+        let rows: Vec<&activities::Arrival> = group.iter().map(|waiting| &waiting.arrival).collect();
+        let stored = activities::insert_group(&mut tx, &rows).await?;
+        // An event that was deleted between our two looks: looked at again.
+        let stored: Vec<Stored> = stored.into_iter().collect::<Option<_>>().ok_or(store::Error::TimedOut)?;
+        for notice in notices(group, &stored) {
+            tx.notify(notice);
+        }
+        crash::at(Point::IntakeBeforeCommit)?;
+        tx.commit().await?;
+        crash::at(Point::IntakeAfterCommit)?;
+        Ok(stored)
+    }
+}
+
+/// What to tell after the commit: the lane that remembers, and whoever looks at activities.
+fn notices(group: &[Waiting], stored: &[Stored]) -> Vec<Notice> {
+    let mut new: HashMap<TenantId, Vec<String>> = HashMap::new();
+    for (waiting, stored) in group.iter().zip(stored).filter(|(_, stored)| stored.is_new) {
+        let of_tenant = new.entry(waiting.arrival.tenant_id).or_default();
+        if of_tenant.len() <= TOLD_APART {
+            of_tenant.push(stored.id.to_string());
+        }
+    }
+    let mut notices = Vec::new();
+    for (tenant_id, mut ids) in new {
+        notices.push(Notice::lane(Some(tenant_id), LANE, Op::Insert));
+        if ids.len() > TOLD_APART {
+            ids = vec![String::new()];
+        }
+        let kind = || "activities".to_owned();
+        notices.extend(ids.into_iter().map(|id| Notice {
+            tenant_id: Some(tenant_id),
+            kind: kind(),
+            id,
+            op: Op::Insert,
+        }));
+    }
+    notices
+}

@@ -1,0 +1,81 @@
+//! How often within a minute, by whatever is counted. Each process counts for itself.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const WINDOW: Duration = Duration::from_secs(60);
+const MOST_COUNTED: usize = 16_384;
+
+pub(super) struct PerMinute<K>(Mutex<HashMap<K, (Instant, u32)>>);
+
+impl<K> Default for PerMinute<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash> PerMinute<K> {
+    /// Counts one more; an error when that is over `most`, with how long to wait.
+    pub fn count(&self, key: K, most: u32) -> Result<(), Duration> {
+        let now = Instant::now();
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() >= MOST_COUNTED {
+            counts.retain(|_, (since, _)| now - *since < WINDOW);
+            if counts.len() >= MOST_COUNTED {
+                counts.clear(); // so many at once are no mistakes; memory stays bounded all the same
+            }
+        }
+        let (since, n) = counts.entry(key).or_insert((now, 0));
+        if now - *since >= WINDOW {
+            (*since, *n) = (now, 0);
+        }
+        *n = n.saturating_add(1);
+        if *n > most { Err(WINDOW.saturating_sub(now - *since)) } else { Ok(()) }
+    }
+
+    /// How long to wait when `most` are counted already.
+    pub fn is_over(&self, key: &K, most: u32) -> Option<Duration> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, n) = counts.get(key)?;
+        let left = WINDOW.checked_sub(since.elapsed())?;
+        (*n >= most).then_some(left)
+    }
+}
+
+/// Whoever has one IPv6 address has 2⁶⁴ of them.
+pub(super) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) >> 64 << 64)),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_waits_for_the_minute_to_end_and_others_do_not() {
+        let counts = PerMinute::default();
+        for _ in 0..3 {
+            assert_eq!(counts.is_over(&"a", 3), None);
+            assert_eq!(counts.count("a", 3), Ok(()));
+        }
+        let wait = counts.count("a", 3).expect_err("over");
+        assert!(wait <= WINDOW && wait > WINDOW / 2, "{wait:?}");
+        assert!(counts.is_over(&"a", 3).is_some());
+        assert_eq!(counts.count("b", 3), Ok(()));
+    }
+
+    #[test]
+    fn memory_is_bounded_however_many_are_counted() {
+        let counts = PerMinute::default();
+        for n in 0..3 * MOST_COUNTED {
+            let _ = counts.count(n, 1);
+        }
+        assert!(counts.0.lock().expect("counts").len() <= MOST_COUNTED);
+    }
+}

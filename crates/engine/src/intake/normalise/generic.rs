@@ -1,0 +1,194 @@
+//! Events of senders that speak our words: `type`, `direction`, `content`, `subject`, `from`, `to`, `metadata`.
+
+use domain::{ActivityType, Direction};
+use http::HeaderMap;
+
+use super::fields::{self, Field, quoted};
+use super::{Malformed, Normal};
+
+/// Ours alone: a sender's would be taken for what happened here. They are kept under `sent`.
+const RESERVED: [&str; 5] = ["recovery_count", "retry_count", "error", "from_key", "sent"];
+/// As long as the column takes.
+const EVENT_KEY_BYTES: usize = 500;
+
+/// The first of these that a sender uses says which event it is.
+pub(super) fn event_key(headers: &HeaderMap) -> Result<Option<String>, Malformed> {
+    for name in ["webhook-id", "idempotency-key", "x-github-delivery"] {
+        let Some(value) = headers.get(name) else { continue };
+        let key = value.to_str().ok().map(str::trim).filter(|key| (1..=EVENT_KEY_BYTES).contains(&key.len()));
+        return match key {
+            Some(key) => Ok(Some(key.to_owned())),
+            None => Err(Malformed("webhook-id and Idempotency-Key have 1 to 500 plain characters")),
+        };
+    }
+    Ok(None)
+}
+
+pub(super) fn normalise(content_type: Option<&str>, body: &[u8]) -> Result<Normal, Malformed> {
+    let given = fields::read(content_type, body)?;
+    let (mut r#type, mut direction) = (ActivityType::Other, Direction::Inbound);
+    let [mut content, mut subject, mut from, mut to] = [const { None::<&str> }; 4];
+    let mut others: Vec<&Field> = Vec::new();
+    let mut inner = None;
+    for field in &given {
+        let (name, value) = (&*field.0, &*field.1);
+        match (name, word(value)) {
+            ("type", Some(given)) => match ActivityType::parse(given) {
+                Some(known) => r#type = known,
+                None => others.push(field),
+            },
+            ("direction", Some(given)) => match Direction::parse(given) {
+                Some(known) => direction = known,
+                None => others.push(field),
+            },
+            ("content" | "subject", None) if value == "null" => {}
+            ("content", _) => content = Some(value),
+            ("subject", Some(_)) => subject = Some(value),
+            ("from", _) => from = Some(value),
+            ("to", _) => to = Some(value),
+            ("metadata", None) if value.starts_with('{') => inner = Some(fields::members(value)?),
+            _ => others.push(field),
+        }
+    }
+    // Of equal names PostgreSQL keeps the last: what the sender put into `metadata` goes before what lies beside it.
+    let metadata = metadata(others.into_iter().chain(inner.iter().flatten()), from, to)?;
+    let is_json = content.map_or(subject.is_none(), |content| !content.starts_with('"'));
+    let content = match content {
+        Some(text) if !is_json => text.to_owned(),
+        Some(json) => quoted(json)?,
+        None if is_json && metadata == "{}" => return Err(Malformed("it has neither content nor subject")),
+        // Nothing that says it is the text: all of it can be searched.
+        None if is_json => quoted(&metadata)?,
+        None => "\"\"".to_owned(),
+    };
+    let mut raw_data = String::with_capacity(content.len() + 64);
+    raw_data.push_str(r#"{"source_type":"text","content":"#);
+    raw_data.push_str(&content);
+    let sender = from.filter(|from| from.starts_with('"'));
+    let format = is_json.then_some(r#""application/json""#);
+    for (name, value) in [(r#","subject":"#, subject), (r#","sender":"#, sender), (r#","format":"#, format)] {
+        if let Some(value) = value {
+            raw_data.push_str(name);
+            raw_data.push_str(value);
+        }
+    }
+    raw_data.push('}');
+    Ok(Normal { r#type, direction, raw_data, metadata })
+}
+
+/// What is between a JSON string's quotes; our own words have no escapes.
+fn word(json: &str) -> Option<&str> {
+    json.strip_prefix('"')?.strip_suffix('"')
+}
+
+fn metadata<'a>(
+    others: impl Iterator<Item = &'a Field<'a>>,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<String, Malformed> {
+    let (mut plain, mut reserved) = (String::from("{"), String::new());
+    for (name, value) in others {
+        let is_reserved = RESERVED.contains(&&**name);
+        push_member(if is_reserved { &mut reserved } else { &mut plain }, &quoted(name)?, value);
+    }
+    for (name, value) in [("\"from\"", from), ("\"to\"", to)] {
+        if let Some(value) = value {
+            push_member(&mut plain, name, value);
+        }
+    }
+    if !reserved.is_empty() {
+        push_member(&mut plain, "\"sent\"", &format!("{{{reserved}}}"));
+    }
+    plain.push('}');
+    Ok(plain)
+}
+
+fn push_member(object: &mut String, name: &str, value: &str) {
+    if !matches!(object.as_str(), "" | "{") {
+        object.push(',');
+    }
+    object.push_str(name);
+    object.push(':');
+    object.push_str(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn normal(body: &str) -> (Normal, Value, Value) {
+        let normal = normalise(Some("application/json"), body.as_bytes()).expect(body);
+        let (raw, metadata) = (serde_json::from_str(&normal.raw_data), serde_json::from_str(&normal.metadata));
+        (normal, raw.expect("JSON"), metadata.expect("JSON"))
+    }
+
+    #[test]
+    fn our_words_find_their_places_and_others_are_kept() {
+        let body = r#"{"type":"Email","direction":"outbound","content":"Hi \u00e9","subject":"S","from":"a@b.test","to":["c@d.test"],
+            "metadata":{"deal":7,"from":"inner"},"custom":{"x":[1]},"deal":6}"#;
+        let (normal, raw, metadata) = normal(body);
+        assert_eq!((normal.r#type, normal.direction), (ActivityType::Email, Direction::Outbound));
+        assert_eq!(raw, json!({ "source_type": "text", "content": "Hi é", "subject": "S", "sender": "a@b.test" }));
+        let expected = json!({ "deal": 7, "custom": { "x": [1] }, "from": "a@b.test", "to": ["c@d.test"] });
+        assert_eq!(metadata, expected);
+    }
+
+    #[test]
+    fn words_that_are_not_ours_are_kept_beside_the_defaults() {
+        let (normal, raw, metadata) =
+            normal(r#"{"type":"invoice.paid","direction":"up","subject":{"a":1},"metadata":[1]}"#);
+        assert_eq!((normal.r#type, normal.direction), (ActivityType::Other, Direction::Inbound));
+        let kept = json!({ "type": "invoice.paid", "direction": "up", "subject": { "a": 1 }, "metadata": [1] });
+        assert_eq!(metadata, kept);
+        assert_eq!(raw["format"], "application/json");
+        let searchable: Value = serde_json::from_str(raw["content"].as_str().expect("text")).expect("JSON");
+        assert_eq!(searchable, kept, "without content all of it can be searched");
+    }
+
+    #[test]
+    fn nobody_outside_writes_what_is_ours() {
+        let body = r#"{"content":"x","retry_count":"no number","metadata":{"recovery\u005fcount":"x","error":{},"sent":1,"a":2}}"#;
+        let (_, _, metadata) = normal(body);
+        let sent = json!({ "retry_count": "no number", "recovery_count": "x", "error": {}, "sent": 1 });
+        assert_eq!(metadata, json!({ "a": 2, "sent": sent }));
+    }
+
+    #[test]
+    fn content_that_is_no_text_becomes_text_and_nothing_at_all_is_refused() {
+        let (_, raw, _) = normal(r#"{"content":{"a":[1,2]},"from":7}"#);
+        assert_eq!(raw, json!({ "source_type": "text", "content": "{\"a\":[1,2]}", "format": "application/json" }));
+        let (_, raw, metadata) = normal(r#"{"subject":"only that","content":null}"#);
+        assert_eq!(raw, json!({ "source_type": "text", "content": "", "subject": "only that" }));
+        assert_eq!(metadata, json!({}));
+        for nothing in ["{}", r#"{"content":null}"#, r#"{"type":"email"}"#, r#"{"metadata":{}}"#] {
+            assert!(normalise(None, nothing.as_bytes()).is_err(), "{nothing} was taken");
+        }
+        let form =
+            normalise(Some("application/x-www-form-urlencoded"), b"content=hello&type=sms&x=1&x=2").expect("a form");
+        assert_eq!(form.r#type, ActivityType::Sms);
+        assert_eq!(form.raw_data, r#"{"source_type":"text","content":"hello"}"#);
+    }
+
+    #[test]
+    fn an_event_key_is_taken_from_the_first_header_that_has_one() {
+        let of = |given: &[(&'static str, &str)]| {
+            let pairs = given.iter().map(|(name, value)| {
+                (
+                    http::HeaderName::from_static(name),
+                    http::HeaderValue::from_bytes(value.as_bytes()).expect("a header"),
+                )
+            });
+            event_key(&pairs.collect())
+        };
+        let all = [("x-github-delivery", "c"), ("idempotency-key", "b"), ("webhook-id", "a")];
+        assert_eq!(of(&all), Ok(Some("a".into())));
+        assert_eq!(of(&all[..2]), Ok(Some("b".into())));
+        assert_eq!(of(&all[..1]), Ok(Some("c".into())));
+        assert_eq!(of(&[]), Ok(None));
+        for odd in ["", " ", "é", &"x".repeat(501)] {
+            assert!(of(&[("webhook-id", odd)]).is_err(), "{odd:?} was taken");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Texts to vectors, by the embedder that the settings name: one on this machine, or a service.
+
+mod fast;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use anyhow::{Context as _, ensure};
+use connectors::{EmbedClient, Http};
+use domain::{Fault, text};
+
+use self::fast::FastModel;
+use crate::Config;
+use crate::config::EmbedderKind;
+
+/// What a vector was made with: vectors of two models cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Becomes part of a table's name: at most 40 of `a-z`, `0-9` and `_`.
+    pub name: String,
+    pub dim: usize,
+}
+
+impl Model {
+    fn new(model: &str, dim: usize) -> Self {
+        let lower = model.to_lowercase();
+        let words: Vec<&str> =
+            lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let mut name = format!("{}_{dim}", words.join("_"));
+        if name.len() > 40 {
+            // Two long names may begin alike.
+            let [a, b, c, d, ..] = text::sha256(&format!("{model} {dim}"));
+            name = format!("{}_{a:02x}{b:02x}{c:02x}{d:02x}", &name[..31]);
+        }
+        Self { name, dim }
+    }
+}
+
+/// Cheap to clone; all clones count together.
+#[derive(Clone)]
+pub enum Embedder {
+    Fast(Arc<Meter>, Arc<FastModel>),
+    Http(Arc<Meter>, Arc<EmbedClient>),
+}
+
+/// What an embedder is, and how much it did.
+pub struct Meter {
+    model: Model,
+    calls: AtomicU64,
+    texts: AtomicU64,
+}
+
+impl Embedder {
+    /// Asks nobody and loads nothing yet.
+    pub fn from_config(config: &Config, http: &Http) -> anyhow::Result<Self> {
+        let meter = |model| Arc::new(Meter { model, calls: 0.into(), texts: 0.into() });
+        if config.embedder == EmbedderKind::Fast {
+            let model = FastModel::new(config.fast_model_dir.clone());
+            return Ok(Self::Fast(meter(Model::new("fast", fast::DIM)), Arc::new(model)));
+        }
+        let is_openai = config.embedder == EmbedderKind::Openai;
+        ensure!(
+            !is_openai || config.embed_api_key.is_some(),
+            "EMBEDDER is openai, but EMBED_API_KEY is not set: set it"
+        );
+        let (name, key) = (config.embed_model.trim(), config.embed_api_key.clone());
+        ensure!(name.contains(|c: char| c.is_ascii_alphanumeric()), "EMBED_MODEL has no name in it: set it");
+        let dim = usize::try_from(config.embed_dim).context("EMBED_DIM is too large")?;
+        // Only these can be cut to any length, and other services may refuse the very word.
+        let send_dimensions = is_openai && name.starts_with("text-embedding-3");
+        let client = EmbedClient::new(http, &config.embed_base_url, key, name, dim, send_dimensions);
+        Ok(Self::Http(meter(Model::new(name, dim)), Arc::new(client)))
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.meter().model
+    }
+
+    /// How much its order counts beside that of keywords. Measured: a static model alone is worse than keywords.
+    pub fn weight(&self) -> f64 {
+        match self {
+            Self::Fast(..) => 0.5,
+            Self::Http(..) => 1.0,
+        }
+    }
+
+    /// One vector of unit length per text, in order; all or none.
+    pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.meter().calls.fetch_add(1, Relaxed);
+        let vectors = match self {
+            Self::Fast(_, model) => model.embed(texts).await?,
+            Self::Http(_, client) => client.embed(texts).await?,
+        };
+        let n_texts = u64::try_from(texts.len()).unwrap_or(u64::MAX);
+        self.meter().texts.fetch_add(n_texts, Relaxed);
+        metrics::counter!("tributary_embed_texts_total", "model" => self.model().name.clone()).increment(n_texts);
+        Ok(vectors)
+    }
+
+    /// How often it was asked.
+    pub fn calls(&self) -> u64 {
+        self.meter().calls.load(Relaxed)
+    }
+
+    /// How many texts it made vectors of.
+    pub fn texts(&self) -> u64 {
+        self.meter().texts.load(Relaxed)
+    }
+
+    fn meter(&self) -> &Meter {
+        let (Self::Fast(meter, _) | Self::Http(meter, _)) = self;
+        meter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_models_name_can_be_part_of_a_tables() {
+        for (model, dim, expected) in [
+            ("fast", 256, "fast_256"),
+            ("text-embedding-3-small", 1_536, "text_embedding_3_small_1536"),
+            ("BAAI/bge-m3", 1_024, "baai_bge_m3_1024"),
+            ("-é-x", 8, "x_8"),
+        ] {
+            assert_eq!(Model::new(model, dim).name, expected);
+        }
+        let long =
+            |end: &str| Model::new(&format!("some-organisation/an-embedding-model-with-a-long-name-{end}"), 768).name;
+        assert_eq!(long("one").len(), 40);
+        assert_ne!(long("one"), long("two"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Remembers activities: on arrival with what the event said, and again with what an agent made of it. One document each.
+
+use domain::{ActivityId, Fault, Record, SourceId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::claims::{self, ToRemember};
+use store::memory::sources;
+
+use crate::Env;
+use crate::memory::remember;
+use crate::work::{Lane, Lease, Outcome};
+
+#[derive(Serialize, Deserialize)]
+pub struct RememberActivity {
+    pub activity_id: ActivityId,
+}
+
+impl Lane for RememberActivity {
+    const NAME: &'static str = "remember_activity";
+    const BATCH: u32 = 16;
+
+    /// Safe to repeat: the document is named after the activity, and an older state of it never overwrites a newer one.
+    async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
+        let tenant_id = lease.tenant_id()?;
+        let mut conn = env.db.acquire().await?;
+        let Some(activity) = claims::to_remember(&mut conn, tenant_id, self.activity_id).await? else {
+            return Ok(Outcome::Cancel("the activity is gone"));
+        };
+        let source_id = match activity.source_id {
+            Some(channel) => SourceId(channel),
+            None => sources::ensure_manual(&mut conn, tenant_id).await?,
+        };
+        drop(conn);
+        let (effect, _) = remember(env, tenant_id, vec![record(source_id, activity)], || lease.begin(env)).await?;
+        effect.commit().await
+    }
+}
+
+/// An activity as a document: subject, parties and text, then what was made of it.
+fn record(source_id: SourceId, activity: ToRemember) -> Record {
+    let field =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let (raw, done) = (&activity.raw_data, activity.processed_data.clone().unwrap_or_default());
+    let mut parts = Vec::new();
+    let parties: Vec<String> = [("From", "from"), ("To", "to")]
+        .into_iter()
+        .map(|(label, name)| (label, field(&activity.metadata, name)))
+        .filter(|(_, party)| !party.is_empty())
+        .map(|(label, party)| format!("{label}: {party}"))
+        .collect();
+    parts.push(parties.join("\n"));
+    if field(raw, "source_type") == "text" {
+        let content = field(raw, "content");
+        let is_html = field(raw, "format").contains("html");
+        parts.push(if is_html { domain::text::html_to_text(&content).1 } else { content });
+    }
+    parts.push(field(&done, "transcript"));
+    let summary = field(&done, "summary");
+    if !summary.is_empty() {
+        parts.push(format!("## Summary\n\n{summary}"));
+    }
+    let facts: Vec<String> =
+        done.get("facts").and_then(Value::as_array).into_iter().flatten().filter_map(fact).collect();
+    if !facts.is_empty() {
+        parts.push(format!("## Facts\n\n{}", facts.join("\n")));
+    }
+    parts.retain(|part| !part.is_empty());
+    let subject = field(raw, "subject");
+    let title = if subject.is_empty() { named_by(&activity, &field(&activity.metadata, "from")) } else { subject };
+    Record {
+        title: Some(title),
+        raw_payload: Some(
+            serde_json::json!({ "raw_data": activity.raw_data, "processed_data": activity.processed_data }),
+        ),
+        source_version: Some(activity.updated_at.timestamp_micros()),
+        contact_id: activity.contact_id,
+        source_metadata: activity.metadata,
+        source_created_at: Some(activity.created_at),
+        source_updated_at: Some(activity.updated_at),
+        ..Record::new(
+            source_id,
+            format!("activity:{}", activity.id),
+            format!("activity.{}", activity.r#type),
+            parts.join("\n\n"),
+        )
+    }
+}
+
+/// An agent's facts are strings, or objects that say it in some field.
+fn fact(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => fields.values().filter_map(Value::as_str).collect::<Vec<_>>().join(": "),
+        _ => return None,
+    };
+    (!text.trim().is_empty()).then(|| format!("- {}", text.trim()))
+}
+
+fn named_by(activity: &ToRemember, from: &str) -> String {
+    let kind = match activity.r#type.as_str() {
+        "sms" => "SMS".to_owned(),
+        "whatsapp" => "WhatsApp message".to_owned(),
+        "other" => "Event".to_owned(),
+        kind => kind[..1].to_uppercase() + &kind[1..],
+    };
+    match (from.is_empty(), activity.direction.as_str()) {
+        (true, _) => kind,
+        (false, "outbound") => format!("{kind} by {from}"),
+        (false, _) => format!("{kind} from {from}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::Utc;
+    use serde_json::json;
+
+    use super::*;
+
+    fn activity(raw: Value, done: Option<Value>, metadata: Value) -> ToRemember {
+        ToRemember {
+            id: uuid::Uuid::nil(),
+            r#type: "call".into(),
+            direction: "inbound".into(),
+            contact_id: None,
+            raw_data: raw,
+            processed_data: done,
+            metadata,
+            created_at: Utc::now(),
+            updated_at: Utc::now(),
+            source_id: None,
+        }
+    }
+
+    #[test]
+    fn an_activity_reads_as_a_document() {
+        let raw = json!({ "source_type": "text", "content": "<p>Hello</p>", "format": "text/html" });
+        let done = json!({ "summary": "They greet.", "facts": ["likes tea", { "kind": "phone", "value": "+1" }, 7] });
+        let said = record(SourceId::new(), activity(raw, Some(done), json!({ "from": "+15550100" })));
+        assert_eq!(said.title.as_deref(), Some("Call from +15550100"));
+        assert_eq!(
+            said.text,
+            "From: +15550100\n\nHello\n\n## Summary\n\nThey greet.\n\n## Facts\n\n- likes tea\n- phone: +1"
+        );
+        assert_eq!((said.document_type.as_str(), said.external_id.starts_with("activity:")), ("activity.call", true));
+    }
+
+    #[test]
+    fn a_recording_nobody_has_heard_yet_is_known_by_its_subject_and_parties() {
+        let raw = json!({ "source_type": "url", "content": "https://example.com/a.wav", "subject": "Voicemail" });
+        let said = record(SourceId::new(), activity(raw, None, json!({ "to": "+15550111" })));
+        assert_eq!((said.title.as_deref(), said.text.as_str()), (Some("Voicemail"), "To: +15550111"));
+    }
+}
