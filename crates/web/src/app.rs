@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Env;
+use engine::intake::Intake;
 use engine::work::Stop;
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -30,12 +31,14 @@ pub(crate) struct Inner {
     pub ring: Ring,
     pub gauges: Gauges,
     pub failures: Failures,
+    pub intake: Intake,
 }
 
 impl App {
     pub fn new(env: Env, metrics: PrometheusHandle, stop: Stop) -> Self {
         let ring = Ring::new(env.db.bus().boot());
         Self(Arc::new(Inner {
+            intake: Intake::new(env.clone()),
             env,
             stop,
             metrics,

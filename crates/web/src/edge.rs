@@ -34,7 +34,7 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
         path_and_query: request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned(),
     };
     let span = tracing::info_span!("http", method, route, request.id = id);
-    let limit = Duration::from_secs(app.env.config.request_secs);
+    let limit = limit(&app.env.config, method, &route);
     let response = bounded(limit, request, next).instrument(span.clone()).await;
     let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
     protect(response.headers_mut(), &id);
@@ -48,6 +48,12 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
         tracing::debug!(status = status.as_u16(), duration_ms, "{method} {route} answered {}", status.as_u16())
     });
     response
+}
+
+/// A large file is minutes of embedding, and to break it off would lose them; everything else is quick or broken.
+fn limit(config: &engine::Config, method: &str, route: &str) -> Duration {
+    let is_document = (method, route) == ("POST", "/api/v1/documents");
+    Duration::from_secs(if is_document { config.document_secs } else { config.request_secs })
 }
 
 /// The handler's answer, or a problem when it takes too long or panics. An event stream answers at once and then streams on
@@ -95,10 +101,11 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-/// A page's reader is a person; whoever calls the API wants JSON, whatever it accepts.
+/// A page's reader is a person; whoever calls the API or brings a webhook wants JSON, whatever it accepts.
 fn wants_html(path: &str, headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    !path.starts_with("/api/") && accepts.contains("text/html")
+    let is_program = ["/api/", "/ingest/", "/functions/"].iter().any(|door| path.starts_with(door));
+    !is_program && accepts.contains("text/html")
 }
 
 fn method_label(method: &Method) -> &'static str {
@@ -140,6 +147,7 @@ mod tests {
         headers.insert(ACCEPT, HeaderValue::from_static("text/html,*/*"));
         assert!(wants_html("/queues", &headers));
         assert!(!wants_html("/api/v1/queues", &headers));
+        assert!(!wants_html("/ingest/x", &headers) && !wants_html("/functions/v1/ingest-activity", &headers));
         assert!(!wants_html("/queues", &HeaderMap::new()));
     }
 }

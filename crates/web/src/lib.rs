@@ -10,4 +10,5 @@ mod server;
 mod ui;
 
 pub use api::router::openapi;
+pub use api::search::Found;
 pub use server::serve;

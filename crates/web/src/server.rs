@@ -1,12 +1,13 @@
 //! The accept loop. axum's own has no limit on how long a client may take to send its headers, nor on how many connect.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::HeaderMap;
 use engine::Env;
 use engine::work::Stop;
 use hyper::body::Incoming;
@@ -32,6 +33,16 @@ const HEAD_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub SocketAddr);
 
+/// The caller's own address. A proxy on this machine says it last in `X-Forwarded-For`; what comes before is the caller's own word.
+pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, is_proxied: bool) -> IpAddr {
+    let said = headers.get_all("x-forwarded-for").iter().next_back().and_then(|value| value.to_str().ok());
+    let said = said.and_then(|list| list.rsplit(',').next()).and_then(|last| last.trim().parse().ok());
+    match said {
+        Some(address) if is_proxied && peer.is_loopback() => address,
+        _ => peer,
+    }
+}
+
 /// Serves until told to stop, then lets requests in flight finish (bounded by `DRAIN_SECS`). Event streams end at once.
 pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, stop: Stop) -> anyhow::Result<()> {
     let drain = Duration::from_secs(env.config.drain_secs);
@@ -40,6 +51,7 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
     background.spawn(store::notices::relay(app.env.db.clone()));
     background.spawn(events::fill(app.clone()));
     background.spawn(tidy(app.metrics.clone()));
+    background.spawn(app.intake.clone().commit());
     let router = router::build(app);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();

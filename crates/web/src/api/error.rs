@@ -1,6 +1,8 @@
 //! What went wrong, in one type with one mapping. Handlers return [`ApiError`]; the edge writes it as problem+json, or as a page
 //! for a person, because only there the reader and the request's id are known.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
@@ -26,6 +28,14 @@ pub(crate) enum ApiError {
     Malformed(StatusCode, String),
     #[error("The request is too large")]
     TooLarge,
+    #[error("The request is too large")]
+    OverLimit(String),
+    #[error("The key or the signature is not accepted")]
+    Unverified,
+    #[error("Too many requests")]
+    TooMany(Duration),
+    #[error("Too much is waiting already")]
+    Full,
     #[error("That is not possible now")]
     Conflict(String),
     #[error("Too many wrong keys")]
@@ -34,6 +44,8 @@ pub(crate) enum ApiError {
     TimedOut,
     #[error("The database is away")]
     DatabaseAway(#[source] anyhow::Error),
+    #[error("That cannot be done now")]
+    Unavailable(#[source] anyhow::Error),
     #[error("The database is not ready")]
     NotReady(String),
     #[error("Something went wrong here")]
@@ -72,10 +84,15 @@ impl ApiError {
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "/problems/method-not-allowed"),
             Self::Malformed(status, _) => (*status, "/problems/malformed"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "/problems/too-large"),
+            Self::OverLimit(_) => (StatusCode::PAYLOAD_TOO_LARGE, "/problems/too-large"),
+            Self::Unverified => (StatusCode::UNAUTHORIZED, "/problems/unverified"),
+            Self::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "/problems/too-many-requests"),
+            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "/problems/full"),
             Self::Conflict(_) => (StatusCode::CONFLICT, "/problems/conflict"),
             Self::TooManyFailures => (StatusCode::TOO_MANY_REQUESTS, "/problems/too-many-failures"),
             Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "/problems/timed-out"),
             Self::DatabaseAway(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/database-away"),
+            Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/unavailable"),
             Self::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/not-ready"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "/problems/internal"),
         }
@@ -86,11 +103,16 @@ impl ApiError {
             Self::Unauthenticated => "send a key as `Authorization: Bearer trb_…`, or sign in at /signin".into(),
             Self::Forbidden(what) => (*what).into(),
             Self::CrossSite => "reload the page and try again".into(),
-            Self::Malformed(_, what) | Self::Conflict(what) | Self::NotReady(what) => what.clone(),
+            Self::Malformed(_, what) | Self::OverLimit(what) | Self::Conflict(what) | Self::NotReady(what) => {
+                what.clone()
+            }
+            Self::Unverified => "check the address, the signature or bearer key, and that the channel is active".into(),
+            Self::TooMany(_) | Self::Full => "nothing was kept; send it again after Retry-After".into(),
             Self::TooLarge => "send less at once; REQUEST_MAX_BYTES is the limit".into(),
             Self::TooManyFailures => "wait a minute, then try again".into(),
             Self::TimedOut => "try again; REQUEST_SECS is the limit".into(),
             Self::DatabaseAway(_) => "nothing is lost; try again in a moment".into(),
+            Self::Unavailable(_) => "it was not taken; send it again in a moment".into(),
             Self::NotFound(_) | Self::MethodNotAllowed | Self::Internal(_) => return None,
         })
     }
@@ -114,6 +136,7 @@ impl IntoResponse for ApiError {
             // Logged here, once; the client sees only the title.
             Self::Internal(cause) => tracing::error!(error = ?cause, "request failed"),
             Self::DatabaseAway(cause) => tracing::warn!(error = ?cause, "request failed: the database is away"),
+            Self::Unavailable(cause) => tracing::warn!(error = ?cause, "request failed: it cannot be done now"),
             _ => {}
         }
         let detail = self.detail();
@@ -121,8 +144,14 @@ impl IntoResponse for ApiError {
             Problem { r#type, title: self.to_string(), status: status.as_u16(), detail, request_id: String::new() };
         let mut headers = HeaderMap::new();
         match &self {
-            Self::Unauthenticated => _ = headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
-            Self::DatabaseAway(_) | Self::NotReady(_) => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("2")),
+            Self::DatabaseAway(_) | Self::NotReady(_) | Self::Unavailable(_) => {
+                _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("2"))
+            }
+            Self::Unauthenticated | Self::Unverified => {
+                _ = headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+            }
+            Self::TooMany(wait) => _ = headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1)),
+            Self::Full => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("1")),
             Self::TimedOut => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("5")),
             Self::TooManyFailures => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("60")),
             _ => {}

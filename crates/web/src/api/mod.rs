@@ -2,6 +2,8 @@
 
 pub(crate) mod alerts;
 pub(crate) mod auth;
+pub(crate) mod channels;
+pub(crate) mod documents;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;
@@ -11,4 +13,6 @@ pub(crate) mod origin;
 pub(crate) mod queues;
 pub(crate) mod router;
 pub(crate) mod schedules;
+pub(crate) mod search;
+pub(crate) mod webhooks;
 pub(crate) mod workers;

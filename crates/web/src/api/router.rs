@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
-use super::{alerts, events, health, keys, queues, schedules, workers};
+use super::{alerts, channels, documents, events, health, keys, queues, schedules, search, webhooks, workers};
 use crate::app::App;
 use crate::edge::edge;
 use crate::ui;
@@ -34,6 +34,9 @@ fn api() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Api::openapi())
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
+        .routes(routes!(search::search))
+        .routes(routes!(documents::list, documents::create))
+        .routes(routes!(documents::one))
         .routes(routes!(queues::list))
         .routes(routes!(queues::items))
         .routes(routes!(queues::item))
@@ -44,12 +47,21 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(alerts::list))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
+        .routes(routes!(channels::list, channels::create))
+        .routes(routes!(channels::delete))
+        .routes(routes!(channels::enable))
+        .routes(routes!(channels::disable))
+        .routes(routes!(webhooks::ingest))
+        .routes(routes!(webhooks::ingest_activity))
         .routes(routes!(events::stream))
 }
 
 fn pages() -> Router<App> {
     Router::new()
         .route("/", get(ui::home::show))
+        .route("/search", get(ui::search::show))
+        .route("/documents/{id}", get(ui::document::show))
+        .route("/documents/{id}/original", get(ui::document::original))
         .route("/queues", get(ui::queues::show))
         .route("/queues/{lane}", get(ui::lane::show))
         .route("/queues/{lane}/items/{id}", get(ui::item::show))

@@ -38,6 +38,15 @@ const tellAges = () => {
 keepClock(document.body);
 setInterval(tellAges, 1000);
 
+// ---- "/" is for searching, except where one types
+addEventListener("keydown", (key) => {
+  if (key.key !== "/" || key.ctrlKey || key.metaKey || key.altKey || key.target.closest?.("input, select, textarea")) return;
+  key.preventDefault();
+  const field = document.getElementById("q");
+  if (field) field.select();
+  else if (state) location.assign("/search");
+});
+
 // ---- live parts: an event says that something changed, and then the page is asked for again. Every 5 s even without one,
 // because events are hints. Not while the tab is hidden: a browser has few connections to share among its tabs.
 const state = document.getElementById("live-state");
@@ -54,7 +63,21 @@ if (state && document.querySelector("[data-live]")) {
     return part.contains(document.activeElement) || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
   };
 
+  // What a part says, apart from ages: those alone are no change.
+  const said = (part) => {
+    const copy = part.cloneNode(true);
+    for (const time of copy.querySelectorAll("time")) time.textContent = "";
+    return copy.innerHTML;
+  };
+
+  const swap = (part, now) => {
+    const open = [...part.querySelectorAll("details[open]")].map((fold) => fold.id);
+    part.innerHTML = now;
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  };
+
   const seen = new Map(); // what each part was last given
+  for (const part of document.querySelectorAll("[data-live]")) seen.set(part, said(part));
   let isLoading = false;
   let last = 0;
   const load = async () => {
@@ -74,11 +97,11 @@ if (state && document.querySelector("[data-live]")) {
       if (!answer.ok) throw new Error(`answered ${answer.status}`);
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       keepClock(fresh.body);
-      for (const time of fresh.querySelectorAll("time")) time.textContent = ""; // an age alone is no change
       for (const part of document.querySelectorAll("[data-live]")) {
-        const now = fresh.getElementById(part.id)?.innerHTML;
-        if (now !== undefined && now !== seen.get(part) && !isBusy(part)) {
-          part.innerHTML = now;
+        const fresher = fresh.getElementById(part.id);
+        const now = fresher && said(fresher);
+        if (fresher && now !== seen.get(part) && !isBusy(part)) {
+          swap(part, now);
           seen.set(part, now);
         }
       }

@@ -1,4 +1,4 @@
-//! Home: what is wrong and what to do first, then what runs.
+//! Home: what is wrong and what to do first, then what arrives and what runs.
 
 use askama::Template;
 use axum::extract::State;
@@ -10,6 +10,7 @@ use store::alerts::Finding;
 use store::schedules::Schedule;
 use store::workers::Health;
 
+use super::flow::{self, FlowPart};
 use super::layout::Layout;
 use super::queues::LaneRow;
 use super::text::{When, clipped, number, shown, span, with_code};
@@ -22,12 +23,12 @@ use crate::app::{App, DB_LIMIT};
 struct HomePage {
     layout: Layout,
     findings: Vec<FindingRow>,
+    flow: FlowPart,
     tiles: Vec<Tile>,
     lanes: Vec<LaneRow>,
     /// The operator's; empty for others.
     schedules: Vec<ScheduleRow>,
     is_operator: bool,
-    is_new: bool,
 }
 
 struct FindingRow {
@@ -38,13 +39,13 @@ struct FindingRow {
     links: Vec<(String, &'static str)>,
 }
 
-struct Tile {
-    href: String,
-    label: &'static str,
-    value: String,
-    note: String,
+pub(super) struct Tile {
+    pub href: String,
+    pub label: &'static str,
+    pub value: String,
+    pub note: String,
     /// Draws the eye when it should.
-    tone: &'static str,
+    pub tone: &'static str,
 }
 
 struct ScheduleRow {
@@ -65,16 +66,15 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
         } else {
             Vec::new()
         };
-        Ok((overview, schedules))
+        Ok((overview, schedules, flow::load(&app, &visitor).await?))
     });
-    let (overview, schedules) = loaded.await?;
+    let (overview, schedules, flow) = loaded.await?;
     let now = app.env.clock.now();
     html(&HomePage {
         layout: Layout::new(&visitor, now, "Home", "/"),
         findings: overview.findings.iter().map(FindingRow::from).collect(),
+        flow,
         tiles: tiles(&overview, visitor.operates()),
-        // Upkeep is the installation's own; until anything else has arrived, the first steps are the page's news.
-        is_new: overview.queues.iter().filter(|counts| counts.lane != "upkeep").all(|counts| total(counts) == 0),
         lanes: overview.queues.iter().map(|counts| LaneRow::new(counts, now)).collect(),
         schedules: schedules.iter().map(|schedule| ScheduleRow::new(schedule, now)).collect(),
         is_operator: visitor.operates(),
@@ -140,10 +140,6 @@ fn tiles(overview: &Overview, operates: bool) -> Vec<Tile> {
         tiles.push(Tile { href: "/queues".into(), label, value: number(n), note: note.into(), tone });
     }
     tiles
-}
-
-fn total(counts: &store::queue::Counts) -> i64 {
-    domain::ItemState::ALL.into_iter().map(|state| counts.of(state)).sum()
 }
 
 impl ScheduleRow {

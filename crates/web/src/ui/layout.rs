@@ -8,6 +8,7 @@ use super::{Visitor, assets};
 /// The dashboard's pages. A new one is one line here.
 const NAV: &[Section] = &[
     Section { href: "/", label: "Home", icon: "home", is_operators: false },
+    Section { href: "/search", label: "Search", icon: "search", is_operators: false },
     Section { href: "/queues", label: "Queues", icon: "queues", is_operators: false },
     Section { href: "/workers", label: "Workers", icon: "workers", is_operators: true },
 ];

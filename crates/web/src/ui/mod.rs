@@ -1,13 +1,16 @@
 //! The dashboard. A page is a struct with exactly what its template prints, already in words; the template lies beside it.
 
 pub(crate) mod assets;
+pub(crate) mod document;
 pub(crate) mod error;
+mod flow;
 pub(crate) mod home;
 pub(crate) mod item;
 pub(crate) mod lane;
 mod layout;
 pub(crate) mod queues;
 pub(crate) mod reference;
+pub(crate) mod search;
 pub(crate) mod signin;
 mod text;
 pub(crate) mod workers;

@@ -22,7 +22,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::{Form, Query};
 use crate::api::origin;
 use crate::app::{App, DB_LIMIT};
-use crate::server::Peer;
+use crate::server::{Peer, client_address};
 
 const MOST_FAILURES: u32 = 20;
 const WINDOW: Duration = Duration::from_secs(60);
@@ -162,18 +162,8 @@ fn check(app: &App, peer: IpAddr, headers: &HeaderMap) -> Result<IpAddr, ApiErro
     if !origin::is_ours(headers, public_url) {
         return Err(ApiError::CrossSite);
     }
-    let address = client(peer, headers, public_url.is_some());
+    let address = client_address(peer, headers, public_url.is_some());
     if app.failures.is_over(address) { Err(ApiError::TooManyFailures) } else { Ok(address) }
-}
-
-/// The browser's address. A proxy on this machine says it last in `X-Forwarded-For`; what comes before is the browser's own word.
-fn client(peer: IpAddr, headers: &HeaderMap, is_proxied: bool) -> IpAddr {
-    let said = headers.get_all("x-forwarded-for").iter().next_back().and_then(|value| value.to_str().ok());
-    let said = said.and_then(|list| list.rsplit(',').next()).and_then(|last| last.trim().parse().ok());
-    match said {
-        Some(address) if is_proxied && peer.is_loopback() => address,
-        _ => peer,
-    }
 }
 
 fn page(status: StatusCode, next: &str, trouble: &'static str) -> Result<Response, ApiError> {

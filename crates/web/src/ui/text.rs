@@ -1,44 +1,10 @@
-//! Words for people: times, numbers, and text from outside made safe to look at. (Askama escapes it for HTML.)
+//! Words for people: times, numbers, and text from outside as `domain` makes it safe to look at. (Askama escapes it for HTML.)
 
 use std::fmt;
 
 use askama::filters::HtmlSafe;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-
-/// Text from outside on one line. Characters that hide, or turn the reading direction of what follows, are shown instead of
-/// obeyed, so that nothing can pose as something else.
-pub(super) fn shown(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => out.push(' '),
-            '\0'..='\x1f' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')), // ␀ ␁ ␛ …
-            '\x7f' => out.push('\u{2421}'),
-            '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => {
-                mark(&mut out, c)
-            }
-            '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => {
-                mark(&mut out, c)
-            }
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
-/// The same, keeping its lines.
-pub(super) fn shown_lines(text: &str) -> String {
-    text.lines().map(|line| shown(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
-}
-
-/// The same on one line of at most so many characters.
-pub(super) fn clipped(text: &str, most: usize) -> String {
-    let text = shown(text);
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text,
-    }
-}
+pub(super) use domain::shown::{clipped, shown, shown_lines};
 
 /// A sentence in its parts, and whether each stands between backticks: what a person types.
 pub(super) fn with_code(text: &str) -> Vec<(bool, String)> {
@@ -47,10 +13,6 @@ pub(super) fn with_code(text: &str) -> Vec<(bool, String)> {
         .map(|(nth, part)| (nth % 2 == 1, shown(part)))
         .filter(|(_, part)| !part.is_empty())
         .collect()
-}
-
-fn mark(out: &mut String, c: char) {
-    out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
 }
 
 /// A time as a person says it now: `12 s ago`. The page's script keeps it true; the exact time is its title.
@@ -133,28 +95,6 @@ pub(super) fn plural(n: i64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_that_hides_or_turns_is_shown() {
-        let cases = [
-            ("plain ünïcode 日本語 🙂", "plain ünïcode 日本語 🙂"),
-            ("invoice\u{202e}fdp.exe", "invoice⟨U+202E⟩fdp.exe"),
-            ("a\u{200b}b\u{feff}c\u{2066}", "a⟨U+200B⟩b⟨U+FEFF⟩c⟨U+2066⟩"),
-            ("a\0b\x1b[31mc\x7f", "a␀b␛[31mc␡"),
-            ("one\ntwo\tthree\u{2028}four", "one two three four"),
-            ("c1\u{9b}", "c1⟨U+009B⟩"),
-        ];
-        for (given, expected) in cases {
-            assert_eq!(shown(given), expected);
-        }
-        assert_eq!(shown_lines("{\n\t\"a\": \u{202e}\n}"), "{\n    \"a\": ⟨U+202E⟩\n}");
-    }
-
-    #[test]
-    fn clipping_counts_characters_not_bytes() {
-        assert_eq!(clipped("ééé", 3), "ééé");
-        assert_eq!(clipped("éé ééé", 3), "éé…");
-    }
 
     #[test]
     fn times_and_numbers_read_well() {

@@ -1,0 +1,420 @@
+//! One document and where it comes from: the original, its text, its chunks, and what happened to it.
+
+use askama::Template;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::IntoResponse;
+use chrono::{DateTime, Utc};
+use domain::{ActivityId, BlobKey};
+use serde_json::Value;
+use store::activities::{self, Activity, Payload};
+use store::memory::Document;
+use uuid::Uuid;
+
+use super::layout::Layout;
+use super::text::{Badge, When, clipped, number, plural, shown, shown_lines};
+use super::{Visitor, html};
+use crate::api::documents::{Chunk, Loaded, load};
+use crate::api::error::ApiError;
+use crate::api::extract::Path;
+use crate::app::{App, DB_LIMIT};
+
+/// Originals up to here are shown on the page; larger ones are behind their link.
+const MOST_ORIGINAL_BYTES: u64 = 256 * 1024;
+/// A text up to here is shown unfolded.
+const SHORT_TEXT_CHARS: usize = 1_500;
+const MOST_TEXT_CHARS: usize = 200_000;
+const MOST_CHUNKS: i64 = 200;
+
+#[derive(Template)]
+#[template(path = "document.html")]
+struct DocumentPage {
+    layout: Layout,
+    title: String,
+    badge: Badge,
+    story: &'static str,
+    facts: Vec<Fact>,
+    /// Its tombstone, and nothing else.
+    is_deleted: bool,
+    /// Something will still happen to it by itself.
+    is_live: bool,
+    original: Original,
+    metadata: String,
+    text: String,
+    text_size: String,
+    is_text_long: bool,
+    chunks_title: String,
+    chunks: Vec<ChunkRow>,
+    more_chunks: String,
+    steps: Vec<Step>,
+}
+
+struct Fact {
+    label: &'static str,
+    text: String,
+    times: Vec<When>,
+}
+
+struct Original {
+    /// What it is, or why it is not here.
+    what: String,
+    /// Type, size and hash.
+    facts: Vec<String>,
+    body: String,
+    href: Option<String>,
+}
+
+struct ChunkRow {
+    id: Uuid,
+    number: String,
+    badge: Badge,
+    text: String,
+}
+
+/// Something that happened, or is going to.
+struct Step {
+    /// Drawn as done, waiting or wrong.
+    tone: &'static str,
+    what: String,
+    times: Vec<When>,
+    detail: String,
+    facts: Vec<String>,
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path(id): Path<Uuid>,
+) -> Result<impl IntoResponse, ApiError> {
+    let Loaded { document, chunks, n_embedded } = load(&app, &visitor, id, MOST_CHUNKS).await?;
+    let (activity, payload) = load_activity(&app, &visitor, &document).await?;
+    let original = load_original(&app, &visitor, &document, payload).await?;
+    let (now, title) = (app.env.clock.now(), title(&document));
+    let is_settled = activity.as_ref().is_none_or(|a| matches!(a.processing_status.as_str(), "completed" | "failed"));
+    let n_chars = document.text.chars().count();
+    let (badge, story) = state(&document);
+    let n_chunks = i64::from(document.n_chunks);
+    html(&DocumentPage {
+        layout: Layout::new(&visitor, now, title.clone(), "/search"),
+        title,
+        badge,
+        story,
+        facts: facts(&document, now),
+        is_deleted: document.deleted_at.is_some(),
+        is_live: document.deleted_at.is_none() && (document.is_pending() || !is_settled),
+        original,
+        metadata: pretty(&document.source_metadata),
+        text: shown_lines(&cut(&document.text, MOST_TEXT_CHARS)),
+        text_size: text_size(n_chars),
+        is_text_long: n_chars > SHORT_TEXT_CHARS,
+        chunks_title: plural(n_chunks, "chunk", "chunks"),
+        more_chunks: match n_chunks - MOST_CHUNKS {
+            ..=0 => String::new(),
+            more => format!("{} more; the API has them all", number(more)),
+        },
+        chunks: chunks.iter().map(ChunkRow::new).collect(),
+        steps: steps(&document, n_embedded, activity.as_ref(), now),
+    })
+}
+
+/// The exact bytes that came, to be saved: a browser must not make a page of them.
+pub(crate) async fn original(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path(id): Path<Uuid>,
+) -> Result<impl IntoResponse, ApiError> {
+    let Loaded { document, .. } = load(&app, &visitor, id, 0).await?;
+    let (_, payload) = load_activity(&app, &visitor, &document).await?;
+    let bytes: Option<Bytes> = match payload {
+        Some(Payload { body: Some(body), .. }) => Some(body.into()),
+        payload => match blob_key(&document, payload.as_ref()) {
+            Some(key) => app.env.blobs.get(visitor.tenant_id, &key).await?,
+            None => document
+                .raw_payload
+                .as_ref()
+                .and_then(|payload| serde_json::to_vec_pretty(payload).ok())
+                .map(Bytes::from),
+        },
+    };
+    let bytes = bytes.ok_or(ApiError::NotFound("original"))?;
+    let headers = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{}.original\"", document.id)),
+    ];
+    Ok((headers, bytes))
+}
+
+/// The event that a document was made of, and its untouched original while that is kept.
+async fn load_activity(
+    app: &App,
+    visitor: &Visitor,
+    document: &Document,
+) -> Result<(Option<Activity>, Option<Payload>), ApiError> {
+    let Some(id) = document.external_id.strip_prefix("activity:").and_then(|id| id.parse().ok()).map(ActivityId) else {
+        return Ok((None, None));
+    };
+    let loaded = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(visitor).await?;
+        let activity = activities::get(&mut tx, visitor.tenant_id, id).await?;
+        let payload = activities::payload(&mut tx, visitor.tenant_id, id).await?;
+        Ok((activity, payload))
+    });
+    Ok(loaded.await?)
+}
+
+fn blob_key(document: &Document, payload: Option<&Payload>) -> Option<BlobKey> {
+    payload.and_then(|payload| payload.blob_key.as_deref()).or(document.blob_key.as_deref())?.parse().ok()
+}
+
+async fn load_original(
+    app: &App,
+    visitor: &Visitor,
+    document: &Document,
+    payload: Option<Payload>,
+) -> Result<Original, ApiError> {
+    let href = Some(format!("/documents/{}/original", document.id));
+    let key = blob_key(document, payload.as_ref());
+    let from = format!("from {}", clipped(&document.source_name, 80));
+    if let Some(Payload { content_type, sha256, body: Some(body), .. }) = payload {
+        let facts = vec![
+            clipped(content_type.as_deref().unwrap_or("no type given"), 80),
+            bytes(body.len() as u64),
+            format!("sha256 {}", hex(&sha256)),
+        ];
+        return Ok(Original { what: format!("The request as it came {from}"), facts, body: readable(&body), href });
+    }
+    if let Some(key) = key {
+        let found = app.env.blobs.get_stream(visitor.tenant_id, &key).await?.map(|(size, _)| size);
+        let Some(size) = found else {
+            let what = format!("The original {from} is missing in the blob store");
+            return Ok(Original { what, facts: vec![format!("sha256 {key}")], body: String::new(), href: None });
+        };
+        let body = match size {
+            ..=MOST_ORIGINAL_BYTES => app.env.blobs.get(visitor.tenant_id, &key).await?,
+            _ => None,
+        };
+        let what = match document.source_metadata.get("file_name").and_then(Value::as_str) {
+            Some(name) => format!("The file {} {from}", clipped(name, 120)),
+            None => format!("The request as it came {from}"),
+        };
+        let facts = vec![bytes(size), format!("sha256 {key}")];
+        return Ok(Original { what, facts, body: body.map(|body| readable(&body)).unwrap_or_default(), href });
+    }
+    Ok(match &document.raw_payload {
+        Some(payload) if document.external_id.starts_with("activity:") => {
+            let what = format!("The request {from} was kept for 90 days; this is what was taken from it");
+            Original { what, facts: Vec::new(), body: pretty(payload), href }
+        }
+        Some(payload) => {
+            Original { what: format!("The record as it came {from}"), facts: Vec::new(), body: pretty(payload), href }
+        }
+        None => Original {
+            what: format!("A note {from}: its text is all there is"),
+            facts: Vec::new(),
+            body: String::new(),
+            href: None,
+        },
+    })
+}
+
+fn title(document: &Document) -> String {
+    match document.title.as_deref().map(str::trim) {
+        Some(title) if !title.is_empty() => clipped(title, 200),
+        _ => clipped(&document.external_id, 80),
+    }
+}
+
+fn state(document: &Document) -> (Badge, &'static str) {
+    if document.deleted_at.is_some() {
+        return (
+            Badge("deleted"),
+            "Deleted at its source. What it said is gone; this line stays, so that a late update cannot bring it back.",
+        );
+    }
+    match (document.is_pending(), document.n_chunks) {
+        (true, _) => {
+            (Badge("pending"), "Found by its words; it waits for the vectors by which it is found by its meaning.")
+        }
+        (false, 0) => (Badge("remembered"), "Known by its title and parties; it has no text yet."),
+        (false, _) => (Badge("remembered"), "Found by its words and by its meaning."),
+    }
+}
+
+fn facts(document: &Document, now: DateTime<Utc>) -> Vec<Fact> {
+    let text = |label, text: String| Fact { label, text, times: Vec::new() };
+    let time = |label, at| Fact { label, text: String::new(), times: vec![When::new(at, now)] };
+    let mut facts =
+        vec![text("Source", clipped(&document.source_name, 80)), text("Type", clipped(&document.document_type, 60))];
+    if document.deleted_at.is_none() {
+        facts.push(text("Language", language(&document.lang)));
+        facts.push(text(
+            "Vectors",
+            match &document.embedding_model {
+                Some(model) => clipped(model, 60),
+                None if document.is_pending() => "waits for them".into(),
+                None => "none needed".into(),
+            },
+        ));
+    }
+    facts.push(text("Version", number(document.revision.into())));
+    facts.extend(document.source_created_at.map(|at| time("Made", at)));
+    facts.push(time("Remembered", document.created_at));
+    if document.updated_at != document.created_at {
+        facts.push(time("Changed", document.updated_at));
+    }
+    facts.extend(document.deleted_at.map(|at| time("Deleted", at)));
+    facts.push(text("Name at its source", clipped(&document.external_id, 200))); // last, because it may be long
+    facts
+}
+
+/// As PostgreSQL calls it; `simple` knows no language's endings.
+fn language(lang: &str) -> String {
+    match lang.rsplit('.').next().unwrap_or(lang) {
+        "simple" => "not recognised".into(),
+        known => shown(known),
+    }
+}
+
+fn steps(document: &Document, n_embedded: usize, activity: Option<&Activity>, now: DateTime<Utc>) -> Vec<Step> {
+    let step = |tone, what: String, at: Option<DateTime<Utc>>| Step {
+        tone,
+        what,
+        times: at.map(|at| When::new(at, now)).into_iter().collect(),
+        detail: String::new(),
+        facts: Vec::new(),
+    };
+    let from = clipped(&document.source_name, 80);
+    let received = match activity {
+        Some(activity) => step("done", format!("Received by {from}"), Some(activity.created_at)),
+        None => step("done", format!("Handed in to {from}"), Some(document.created_at)),
+    };
+    let mut steps = vec![received, step("done", "Remembered".into(), Some(document.created_at))];
+    if let Some(activity) = activity {
+        steps.push(agent_step(activity, now));
+    }
+    if document.revision > 1 {
+        let what = format!("Its text was written {} times", number(document.revision.into()));
+        steps.push(step("done", what, Some(document.updated_at)));
+    }
+    if let Some(at) = document.deleted_at {
+        steps.push(step("wrong", "Deleted at its source".into(), Some(at)));
+        return steps;
+    }
+    let n_chunks = i64::from(document.n_chunks);
+    steps.push(match &document.embedding_model {
+        Some(model) => {
+            let chunks = plural(n_chunks, "chunk", "chunks");
+            step("done", format!("{chunks} embedded by {}", clipped(model, 60)), None)
+        }
+        None if n_chunks > 0 => Step {
+            detail: "The lane embed makes them as soon as the embedder answers.".into(),
+            ..step("waiting", format!("Waits for its vectors: {n_embedded} of {n_chunks} made"), None)
+        },
+        None => step("done", "Nothing to embed".into(), None),
+    });
+    steps
+}
+
+/// What became of the event in agents' hands.
+fn agent_step(activity: &Activity, now: DateTime<Utc>) -> Step {
+    let field = |value: Option<&Value>, name: &str| {
+        value.and_then(|value| value.get(name)).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let done = activity.processed_data.as_ref();
+    let (tone, what) = match activity.processing_status.as_str() {
+        "completed" => ("done", "Completed by an agent"),
+        "processing" => ("waiting", "In an agent's hands"),
+        "failed" => ("wrong", "Given up"),
+        _ => ("waiting", "Waits for an agent"),
+    };
+    let facts = done.and_then(|done| done.get("facts")).and_then(Value::as_array).into_iter().flatten();
+    let in_words = |fact: &Value| match fact {
+        Value::String(fact) => clipped(fact, 300),
+        other => clipped(&other.to_string(), 300),
+    };
+    Step {
+        tone,
+        what: what.into(),
+        times: if tone == "waiting" { Vec::new() } else { vec![When::new(activity.updated_at, now)] },
+        detail: match tone {
+            "wrong" => clipped(&field(activity.metadata.get("error"), "message"), 400),
+            _ => clipped(&field(done, "summary"), 1_000),
+        },
+        facts: facts.take(20).map(in_words).collect(),
+    }
+}
+
+impl ChunkRow {
+    fn new(chunk: &Chunk) -> Self {
+        Self {
+            id: chunk.id,
+            number: number(i64::from(chunk.ordinal) + 1),
+            badge: Badge(if chunk.has_vector { "embedded" } else { "pending" }),
+            text: shown_lines(&chunk.text),
+        }
+    }
+}
+
+/// JSON with its lines and indents, whatever else as the text it is.
+fn readable(body: &[u8]) -> String {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) => pretty(&value),
+        Err(_) => shown_lines(&cut(&String::from_utf8_lossy(body), MOST_TEXT_CHARS)),
+    }
+}
+
+/// Nothing for what says nothing.
+fn pretty(value: &Value) -> String {
+    match value {
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        value => shown_lines(&serde_json::to_string_pretty(value).unwrap_or_default()),
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}\n…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn text_size(n_chars: usize) -> String {
+    let size = plural(i64::try_from(n_chars).unwrap_or(i64::MAX), "character", "characters");
+    if n_chars > MOST_TEXT_CHARS { format!("{size}, of which the first are shown") } else { size }
+}
+
+fn bytes(n: u64) -> String {
+    match n {
+        0..10_000 => plural(i64::try_from(n).unwrap_or(i64::MAX), "byte", "bytes"),
+        10_000..10_000_000 => format!("{} kB", number(i64::try_from(n / 1_000).unwrap_or(i64::MAX))),
+        _ => format!("{} MB", number(i64::try_from(n / 1_000_000).unwrap_or(i64::MAX))),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn originals_are_shown_as_the_text_they_are() {
+        assert_eq!(readable(br#"{"a":[1]}"#), "{\n  \"a\": [\n    1\n  ]\n}");
+        assert_eq!(readable(b"plain \xff\x1b[31m"), "plain \u{fffd}␛[31m");
+        assert_eq!(readable("<script>\u{202e}".as_bytes()), "<script>⟨U+202E⟩");
+        assert_eq!(pretty(&serde_json::json!({})), "");
+    }
+
+    #[test]
+    fn sizes_and_languages_read_well() {
+        assert_eq!(
+            (bytes(1), bytes(9_999), bytes(65_536), bytes(52_428_800)),
+            ("1 byte".into(), "9,999 bytes".into(), "65 kB".into(), "52 MB".into())
+        );
+        assert_eq!((language("pg_catalog.german"), language("simple")), ("german".into(), "not recognised".into()));
+        assert_eq!(cut("éé", 1), "é\n…");
+    }
+}

@@ -1,0 +1,184 @@
+//! What arrives, as Home draws it: the last hour minute by minute, today's numbers, and the newest items with their state.
+
+use chrono::{DateTime, Utc};
+use domain::Caller;
+use store::activities::{self, Flow, Unremembered};
+use store::memory::{Listed, Totals, documents};
+
+use super::home::Tile;
+use super::text::{Badge, When, clipped, number, plural};
+use crate::app::App;
+
+const NEWEST: i64 = 8;
+const BAR_WIDTH: usize = 10;
+const CHART_HEIGHT: i64 = 80;
+
+pub(super) struct FlowPart {
+    pub chart: Chart,
+    pub tiles: Vec<Tile>,
+    pub newest: Vec<NewestRow>,
+    /// Nothing has ever come in.
+    pub is_new: bool,
+}
+
+/// Bars in the drawing's own units: a minute is ten wide.
+pub(super) struct Chart {
+    pub width: usize,
+    pub height: i64,
+    pub bars: Vec<Bar>,
+    /// What it shows, in one sentence.
+    pub summary: String,
+    pub peak: String,
+}
+
+pub(super) struct Bar {
+    pub x: usize,
+    pub y: i64,
+    pub height: i64,
+    pub label: String,
+}
+
+pub(super) struct NewestRow {
+    pub badge: Badge,
+    pub title: String,
+    /// None for what has no page yet.
+    pub href: Option<String>,
+    pub kind: String,
+    pub source: String,
+    pub at: When,
+    /// By which the list is sorted.
+    time: DateTime<Utc>,
+}
+
+pub(super) async fn load(app: &App, caller: &Caller) -> store::Result<FlowPart> {
+    let (at, now) = (app.env.clock.sql(), app.env.clock.now());
+    let mut tx = app.env.db.begin_as(caller).await?;
+    let per_minute = activities::count_per_minute(&mut tx, at, caller.tenant_id).await?;
+    let flow = activities::flow(&mut tx, at, caller.tenant_id).await?;
+    let totals = documents::totals(&mut tx).await?;
+    let remembered = documents::newest(&mut tx, NEWEST).await?;
+    let on_the_way = activities::unremembered(&mut tx, caller.tenant_id, NEWEST).await?;
+    tx.rollback().await?; // nothing was written
+    let mut newest: Vec<NewestRow> = remembered.iter().map(|listed| NewestRow::remembered(listed, now)).collect();
+    newest.extend(on_the_way.iter().map(|activity| NewestRow::on_the_way(activity, now)));
+    newest.sort_by_key(|row| std::cmp::Reverse(row.time));
+    newest.truncate(usize::try_from(NEWEST).unwrap_or(usize::MAX));
+    Ok(FlowPart {
+        chart: Chart::new(&per_minute),
+        tiles: tiles(flow, totals),
+        newest,
+        is_new: !flow.has_any && totals.documents == 0,
+    })
+}
+
+fn tiles(flow: Flow, totals: Totals) -> Vec<Tile> {
+    let tile = |label, n: i64, note: &str, href: &str, tone| Tile {
+        href: href.into(),
+        label,
+        value: number(n),
+        note: note.into(),
+        tone: if n > 0 { tone } else { "" },
+    };
+    vec![
+        tile("Arrived today", flow.today, "events since midnight UTC", "#newest-title", ""),
+        tile("Waiting", flow.waiting, "for an agent", "#newest-title", ""),
+        tile("Failed", flow.failed, "events given up", "#newest-title", "bad"),
+        tile("Remembered", totals.documents, "documents", "/search", ""),
+        tile("Waiting for vectors", totals.pending, "found by their words", "/queues/embed", "warn"),
+    ]
+}
+
+impl Chart {
+    /// Of counts a minute, the oldest first.
+    fn new(per_minute: &[i64]) -> Self {
+        let most = per_minute.iter().copied().max().unwrap_or(0).max(1);
+        let last = per_minute.len().saturating_sub(1);
+        let bar = |(index, n): (usize, &i64)| {
+            // A single event among thousands is still seen.
+            let height = (n * CHART_HEIGHT / most).max(2);
+            let when = match last - index {
+                0 => "in this minute".to_owned(),
+                minutes => format!("{minutes} min ago"),
+            };
+            Bar { x: index * BAR_WIDTH + 1, y: CHART_HEIGHT - height, height, label: format!("{} {when}", number(*n)) }
+        };
+        let sum: i64 = per_minute.iter().sum();
+        Self {
+            width: per_minute.len() * BAR_WIDTH,
+            height: CHART_HEIGHT,
+            bars: per_minute.iter().enumerate().filter(|(_, n)| **n > 0).map(bar).collect(),
+            summary: match sum {
+                0 => "Nothing arrived in the last hour".into(),
+                sum => format!("{} in the last hour", plural(sum, "event", "events")),
+            },
+            peak: if sum == 0 { String::new() } else { format!("at most {} a minute", number(most)) },
+        }
+    }
+}
+
+impl NewestRow {
+    fn remembered(listed: &Listed, now: DateTime<Utc>) -> Self {
+        let title = listed.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
+        Self {
+            badge: Badge(if listed.is_pending() { "pending" } else { "remembered" }),
+            title: clipped(title.unwrap_or(listed.text.trim()), 120),
+            href: Some(format!("/documents/{}", listed.id)),
+            kind: clipped(&listed.document_type, 60),
+            source: clipped(&listed.source_name, 60),
+            at: When::new(listed.updated_at, now),
+            time: listed.updated_at,
+        }
+    }
+
+    fn on_the_way(activity: &Unremembered, now: DateTime<Utc>) -> Self {
+        let title = match (activity.subject.trim(), activity.from.trim()) {
+            ("", "") => format!("A new {}", activity.r#type),
+            ("", from) => format!("{} from {from}", activity.r#type),
+            (subject, _) => subject.to_owned(),
+        };
+        Self {
+            badge: Badge(match activity.processing_status.as_str() {
+                "processing" => "working",
+                "failed" => "dead",
+                _ => "waiting",
+            }),
+            title: clipped(&title, 120),
+            href: None,
+            kind: format!("activity.{}", clipped(&activity.r#type, 60)),
+            source: clipped(&activity.source_name, 60),
+            at: When::new(activity.created_at, now),
+            time: activity.created_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_high_as_their_share_of_the_most() {
+        let mut per_minute = vec![0; 60];
+        per_minute[0] = 1;
+        per_minute[58] = 1_000;
+        per_minute[59] = 500;
+        let chart = Chart::new(&per_minute);
+        let drawn: Vec<_> = chart.bars.iter().map(|bar| (bar.x, bar.y, bar.height, bar.label.as_str())).collect();
+        assert_eq!(
+            drawn,
+            [(1, 78, 2, "1 59 min ago"), (581, 0, 80, "1,000 1 min ago"), (591, 40, 40, "500 in this minute")]
+        );
+        assert_eq!(
+            (chart.summary.as_str(), chart.peak.as_str()),
+            ("1,501 events in the last hour", "at most 1,000 a minute")
+        );
+    }
+
+    #[test]
+    fn a_quiet_hour_says_so() {
+        let chart = Chart::new(&[0; 60]);
+        assert!(chart.bars.is_empty() && chart.peak.is_empty());
+        assert_eq!((chart.width, chart.summary.as_str()), (600, "Nothing arrived in the last hour"));
+        assert!(Chart::new(&[]).bars.is_empty());
+    }
+}
