@@ -1,0 +1,101 @@
+//! `tributary bench`: each measures us beside a limit of the same run. What needs no HTTP is in `engine::bench`.
+
+mod client;
+mod intake;
+mod scratch;
+mod search;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use engine::{Config, bench, database};
+
+use self::scratch::Scratch;
+use super::table;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// One JSON object a case and line, for scripts.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The lane runtime beside pgmq's own functions.
+    Queue,
+    /// Signed events over HTTP beside pgbench inserting the same rows, one commit each.
+    Intake(intake::Args),
+    /// remember() beside a bare INSERT of the same rows and vectors.
+    Remember,
+    /// How much of an exact search's first ten the real one finds, over real manuals, and how fast.
+    Search(search::Args),
+}
+
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let database = database::start(&config).await?;
+    let measured = async {
+        database.migrate().await?;
+        if let Command::Queue = args.command {
+            eprintln!("measuring; about a minute");
+            return bench::queue(&database, &config).await;
+        }
+        let scratch = Scratch::make(&database, &config).await?;
+        let measured = match args.command {
+            Command::Queue => Ok(Vec::new()),
+            Command::Intake(args) => intake::run(&scratch, &args).await,
+            Command::Remember => remember(&scratch).await,
+            Command::Search(args) => search::run(&scratch, &args).await,
+        };
+        let removed = scratch.remove().await;
+        measured.and_then(|cases| removed.map(|()| cases))
+    };
+    let measured = measured.await;
+    let released = database.release(&config).await;
+    let cases = measured?;
+    released?;
+    print(&cases, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn remember(scratch: &Scratch) -> anyhow::Result<Vec<bench::Case>> {
+    eprintln!("measuring; about two minutes");
+    let mut case = bench::remember(&scratch.env, scratch.tenant_id).await?;
+    let steps = scratch.shares("tributary_remember_seconds", "step");
+    let all: f64 = steps.iter().map(|(_, secs)| secs).sum();
+    let words: Vec<String> =
+        steps.iter().map(|(step, secs)| format!("{step} {:.0}%", 100.0 * secs / all.max(f64::MIN_POSITIVE))).collect();
+    case.note = format!("time of a batch before its commit: {}", words.join(", "));
+    Ok(vec![case])
+}
+
+fn print(cases: &[bench::Case], is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        for case in cases {
+            println!("{}", serde_json::to_string(case)?);
+        }
+        return Ok(());
+    }
+    let number = |x: f64| if x.abs() < 10.0 { format!("{x:.3}") } else { format!("{x:.0}") };
+    let row = |case: &bench::Case| {
+        vec![
+            case.case.clone(),
+            number(case.ours),
+            number(case.limit),
+            format!("{:.2}", case.ratio),
+            case.unit.into(),
+            format!("{:.2}", case.p50_ms),
+            format!("{:.2}", case.p99_ms),
+        ]
+    };
+    table::print(
+        &["case", "ours", "limit", "ratio", "unit", "p50 ms", "p99 ms"],
+        &cases.iter().map(row).collect::<Vec<_>>(),
+    );
+    for case in cases.iter().filter(|case| !case.note.is_empty()) {
+        println!("{}: {}", case.case, case.note);
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The corpus of `tributary bench search`: manuals from pinned Debian packages, unpacked and never installed. Prints its folder:
+#   corpus.jsonl  one document a line: {"id": …, "title": …, "text": …}
+#   queries.txt   1,000 sentences of documents that are not in it
+# Made once; the same packages give the same files.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=scripts/setup.sh
+. "$root/scripts/setup.sh"
+folder=$cache/corpus
+
+# The folder appears by one rename when all of it is there, so its being there is the stamp.
+make_corpus() {
+    local tmp=$folder.tmp name version sha256 line packages=()
+    [ ! -d "$folder" ] || return 0 # another run was faster
+    rm -rf "$tmp"
+    mkdir -p "$tmp/debs" "$tmp/root"
+    while read -r name version sha256; do
+        packages+=("$name=$version")
+    done < <(pinned)
+    say "fetching ${#packages[@]} packages of manuals into $cache (250 MB, once)"
+    fetch_debs "$tmp" "${packages[@]}" || {
+        timeout 120 apt-get update >"$tmp/apt.log" 2>&1 || true # the lists may be older than the packages
+        fetch_debs "$tmp" "${packages[@]}" || {
+            tail -n 5 "$tmp/apt.log" >&2
+            die "the packages of scripts/corpus.lock could not be fetched: this needs apt-get with the sources of Debian 12"
+        }
+    }
+    while read -r name version sha256; do
+        line=$(cd "$tmp/debs" && sha256sum "${name}_"*.deb)
+        [ "${line%% *}" = "$sha256" ] || die "$name is not the package that scripts/corpus.lock pins"
+        dpkg-deb -x "$tmp/debs/${name}_"*.deb "$tmp/root"
+    done < <(pinned)
+    say "turning them into text (a few minutes)"
+    python3 "$root/scripts/corpus.py" "$tmp/root" "$tmp" >&2 || die "the manuals could not be turned into text"
+    rm -rf "$tmp/debs" "$tmp/root" "$tmp/apt.log"
+    mv "$tmp" "$folder"
+}
+
+pinned() { grep -v '^#' "$root/scripts/corpus.lock"; }
+
+fetch_debs() {
+    local tmp=$1
+    shift
+    (cd "$tmp/debs" && timeout 900 apt-get download "$@" >"$tmp/apt.log" 2>&1)
+}
+
+need_tools python3
+command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
+    die "the corpus is made of Debian packages: run this where apt-get and dpkg-deb are"
+[ -d "$folder" ] || locked make_corpus
+printf '%s\n' "$folder"
