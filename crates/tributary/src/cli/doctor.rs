@@ -39,7 +39,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if config.database_url.is_some() {
         checks.push(Check::ok(
             "backup",
-            "the database is yours to back up; back up master.key with it, or no stored token can be read",
+            "the database is yours to back up; `tributary backup DIR --with-master-key` writes the rest: files, and the key without which no stored token can be read",
         ));
     }
     let is_well = checks.iter().all(|check| check.is_ok);

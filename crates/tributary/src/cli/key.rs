@@ -122,7 +122,7 @@ pub async fn new_link(env: &Env, tenant: Option<&str>) -> anyhow::Result<String>
     Ok(format!("{}/signin#once={}", env.config.base_url(), link.reveal()))
 }
 
-async fn find(conn: &mut store::PgConnection, tenant: Option<&str>) -> anyhow::Result<TenantId> {
+pub(super) async fn find(conn: &mut store::PgConnection, tenant: Option<&str>) -> anyhow::Result<TenantId> {
     tenants::find(conn, tenant).await?.with_context(|| {
         format!("there is no tenant {:?}\n\nhint: `tributary tenant list` shows them", tenant.unwrap_or_default())
     })

@@ -1,13 +1,19 @@
 //! The commands, one file each. Data goes to stdout, everything else to stderr.
 
+mod backup;
 mod bench;
+mod channel;
 mod config;
 mod doctor;
+mod document;
 mod down;
 mod key;
 mod migrate;
 mod process;
 mod queue;
+mod remember;
+mod restore;
+mod search;
 mod table;
 mod tenant;
 mod up;
@@ -15,8 +21,10 @@ mod worker;
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use engine::Config;
+use domain::Caller;
+use engine::{Config, Env};
 
 /// A self-hosted ingestion engine: everything a company hears and knows, in one memory.
 #[derive(Parser)]
@@ -38,6 +46,16 @@ enum Command {
     Serve,
     /// Run a worker alone, or list the workers.
     Worker(worker::Args),
+    /// Copy everything needed to start anew elsewhere into a folder, while it runs.
+    Backup(backup::Args),
+    /// Bring a backup into an empty data folder.
+    Restore(restore::Args),
+    /// Search everything remembered.
+    Search(search::Args),
+    /// Remember files or a note.
+    Remember(remember::Args),
+    /// Documents in memory: list, show.
+    Document(document::Args),
     /// Bring the database to this binary's schema.
     Migrate,
     /// Check everything, and say what to do about each finding.
@@ -50,6 +68,8 @@ enum Command {
     Tenant(tenant::Args),
     /// API keys: create, list, revoke.
     Key(key::Args),
+    /// Channels for webhooks: add, list, show, enable, disable, delete.
+    Channel(channel::Args),
     /// Lanes and their items: list, inspect, retry, skip, cancel.
     Queue(queue::Args),
     /// Measure speed beside a limit measured in the same run.
@@ -69,12 +89,18 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Down => down::run(config).await,
         Command::Serve => process::serve(config).await,
         Command::Worker(args) => worker::run(config, args).await,
+        Command::Backup(args) => backup::run(config, args).await,
+        Command::Restore(args) => restore::run(config, args).await,
+        Command::Search(args) => search::run(config, args).await,
+        Command::Remember(args) => remember::run(config, args).await,
+        Command::Document(args) => document::run(config, args).await,
         Command::Migrate => migrate::run(config).await,
         Command::Doctor(args) => doctor::run(config, args).await,
         Command::Config(args) => config::run(&command, &matches, args),
         Command::Signin(args) => key::signin(config, args).await,
         Command::Tenant(args) => tenant::run(config, args).await,
         Command::Key(args) => key::run(config, args).await,
+        Command::Channel(args) => channel::run(config, args).await,
         Command::Queue(args) => queue::run(config, args).await,
         Command::Bench(args) => bench::run(config, args).await,
         Command::CrashPoints => {
@@ -87,6 +113,17 @@ pub async fn run() -> anyhow::Result<ExitCode> {
 }
 
 /// The environment of a command that operates a running installation.
-async fn env(config: &Config) -> anyhow::Result<engine::Env> {
+async fn env(config: &Config) -> anyhow::Result<Env> {
     engine::database::find(config).await?.env(config)
+}
+
+/// Whoever sits at this machine acts for the tenant.
+async fn caller(env: &Env, tenant: Option<&str>) -> anyhow::Result<Caller> {
+    let mut conn = env.db.acquire().await?;
+    let found = store::tenants::find(&mut conn, tenant).await?;
+    let tenant_id = found.with_context(|| {
+        format!("there is no tenant {:?}\n\nhint: `tributary tenant list` shows them", tenant.unwrap_or_default())
+    })?;
+    let is_operator = tenant_id == store::tenants::ensure_operator(&mut conn).await?;
+    Ok(Caller::local("the command line", tenant_id, is_operator))
 }

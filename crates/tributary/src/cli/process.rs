@@ -35,8 +35,15 @@ pub async fn work(config: Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The lanes, and beside them the built-in agent: in `up` unless told otherwise, in a worker when told so.
 pub async fn run_lanes(env: Env, role: &str, stop: Stop) {
-    Runtime::new(env, &lanes::ALL).run(role, stop).await;
+    let agent = env.config.builtin_agent.unwrap_or(role == "up");
+    let lanes = Runtime::new(env.clone(), &lanes::ALL).run(role, stop.clone());
+    if agent {
+        tokio::join!(lanes, engine::agent::run(env, stop));
+    } else {
+        lanes.await;
+    }
 }
 
 /// Binds first, so that a taken port is told before anything else starts.

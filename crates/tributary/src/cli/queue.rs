@@ -10,7 +10,7 @@ use engine::work::lanes;
 use engine::{Config, Env};
 use store::queue::{Item, Page, Queue};
 
-use super::{env, table};
+use super::{caller, env, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -118,13 +118,4 @@ fn no_item(lane: &str, id: ItemId) -> String {
     format!(
         "lane {lane} has no item {id}: it is done, or was sent anew under another id\n\nhint: `tributary queue items {lane}` lists them"
     )
-}
-
-/// Whoever sits at this machine acts for the tenant.
-async fn caller(env: &Env, tenant: Option<&str>) -> anyhow::Result<Caller> {
-    let mut conn = env.db.acquire().await?;
-    let found = store::tenants::find(&mut conn, tenant).await?;
-    let tenant_id = found.with_context(|| format!("there is no tenant {:?}", tenant.unwrap_or_default()))?;
-    let is_operator = tenant_id == store::tenants::ensure_operator(&mut conn).await?;
-    Ok(Caller::local("the command line", tenant_id, is_operator))
 }
