@@ -121,6 +121,7 @@ impl Database {
     async fn migrate(&self) -> store::Result<()> {
         let mut names: Vec<&str> = lanes::ALL.iter().map(|lane| lane.name).collect();
         names.push(effects::NAME);
+        names.push("remember_activity"); // whose messages the triggers of `activities` send
         migrate::run(&self.admin, self.login.login(), &names).await?;
         effects::create_tables(&self.admin, true).await
     }
@@ -171,6 +172,19 @@ fn watchdog(postmaster_pid: u32, dir: &Path) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", script, "watchdog", &postmaster_pid.to_string()]).arg(dir);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("sh")
+}
+
+/// Where the blobs of this process's tests and of its workers lie: gone when this process is, however it ends.
+pub fn blob_url() -> &'static str {
+    static FOLDER: OnceLock<(String, Child)> = OnceLock::new();
+    let (url, _) = FOLDER.get_or_init(|| {
+        let dir = std::env::temp_dir().join(format!("tributary-blobs-{}", uuid::Uuid::now_v7().simple()));
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"trap '' INT TERM; cat > /dev/null; rm -rf "$1""#, "watchdog"]).arg(&dir);
+        let watchdog = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("sh");
+        (format!("file://{}", dir.display()), watchdog)
+    });
+    url
 }
 
 pub fn kill(pid: u32, signal: rustix::process::Signal) {

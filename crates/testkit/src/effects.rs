@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub const NAME: &str = "effects";
 
 /// How an item behaves.
-pub const KINDS: &[&str] = &["ok", "flaky", "wait", "slow", "park", "cancel"];
+pub const KINDS: &[&str] = &["ok", "flaky", "wait", "slow", "park", "cancel", "blob"];
 
 #[derive(Serialize, Deserialize)]
 pub struct Effects {
@@ -32,6 +32,9 @@ impl Lane for Effects {
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
         if let Some(early) = behave(&self.kind, lease).await? {
             return Ok(early);
+        }
+        if self.kind == "blob" {
+            keep_blob(env, self.item).await?;
         }
         let mut effect = lease.begin(env).await?;
         write_effect(&mut effect, self.item, lease).await?;
@@ -59,6 +62,17 @@ async fn behave(kind: &str, lease: &Lease) -> Result<Option<Outcome>, Fault> {
         "panic" => panic!("told to panic"),
         "endless" => std::future::pending().await,
         _ => Ok(None),
+    }
+}
+
+/// A file that comes with the item: whatever the last attempt left of it, this one ends with all of it.
+async fn keep_blob(env: &Env, item: Uuid) -> Result<(), Fault> {
+    let (tenant_id, bytes) = (TenantId(item), bytes::Bytes::from(item.to_string().repeat(1_000)));
+    let mut conn = env.db.acquire().await?;
+    let key = env.blobs.put(&mut conn, tenant_id, bytes.clone()).await?;
+    match env.blobs.get(tenant_id, &key).await? {
+        Some(kept) if kept == bytes => Ok(()),
+        _ => Err(Fault::Malformed { what: "what was put is not there".into() }),
     }
 }
 

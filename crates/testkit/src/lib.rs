@@ -3,12 +3,14 @@
 
 pub mod cluster;
 pub mod effects;
+pub mod embedder;
 pub mod ledger;
 pub mod process;
 pub mod proxy;
 mod world;
 
 pub use cluster::Cluster;
+pub use embedder::FakeEmbedder;
 pub use ledger::Ledger;
 pub use world::{World, config, wait_until};
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::cluster::kill;
+use crate::cluster::{blob_url, kill};
 
 /// A child that is gone when the test is.
 pub struct Worker(Child);
@@ -30,6 +30,7 @@ impl Worker {
         };
         command
             .env("MASTER_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+            .env("BLOB_URL", blob_url())
             .env("WORKER_HEARTBEAT_SECS", "1")
             .env("DRAIN_SECS", "5");
         command.env_remove("TRIBUTARY_CRASH").envs(how.env.iter().copied());

@@ -44,7 +44,8 @@ impl World {
     pub async fn with(database: Database, clock: Clock) -> Self {
         let vault = Vault::new(&Secret::new("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")).expect("a key");
         let db = Db::lazy(&database.login, 8, Duration::from_secs(10));
-        let env = Env::new(db, config(&["--worker-heartbeat-secs", "1"]), clock, vault).expect("an environment");
+        let config = config(&["--worker-heartbeat-secs", "1", "--blob-url", cluster::blob_url()]);
+        let env = Env::new(db, config, clock, vault).expect("an environment");
         let mut conn = env.db.acquire().await.expect("a connection");
         let tenant_id = tenants::ensure_operator(&mut conn).await.expect("a tenant");
         Self { database, env, tenant_id }

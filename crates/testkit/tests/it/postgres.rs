@@ -30,7 +30,9 @@ async fn the_server_killed_under_load_loses_and_doubles_nothing() {
         slowest = slowest.max(cluster.restart().await);
     }
     sender.await.expect("the sender");
-    assert!(suite.drain(Duration::from_secs(60)).await, "I5: stuck after the server was killed");
+    // What a dead session held runs alone when its turn comes, so many kills leave a long queue behind.
+    let limit = Duration::from_secs(60 + 20 * kills as u64);
+    assert!(suite.drain(limit).await, "I5: stuck after the server was killed");
     drop(workers);
     let verdict = suite.verdict().await;
     assert!(verdict.is_clean(), "I1 I2, seed {seed}: {verdict}");

@@ -15,7 +15,7 @@ async fn every_table_has_forced_row_security_and_a_policy() {
     let mut conn = world.conn().await;
     let open: Vec<String> = sqlx::query_scalar(
         "select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
-         where n.nspname in ('public', 'tributary') and c.relkind in ('r', 'p') and c.relname not in ('inbox', 'effects')
+         where n.nspname in ('public', 'tributary', 'memory') and c.relkind in ('r', 'p') and c.relname not in ('inbox', 'effects')
              and not (c.relrowsecurity and c.relforcerowsecurity and exists (select from pg_policy p where p.polrelid = c.oid))",
     )
     .fetch_all(&mut *conn)
@@ -30,7 +30,7 @@ async fn no_privileged_function_is_loose() {
     let mut conn = world.conn().await;
     let loose: Vec<String> = sqlx::query_scalar(
         "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-         where n.nspname in ('public', 'tributary', 'ai') and p.prosecdef
+         where n.nspname in ('public', 'tributary', 'memory', 'ai') and p.prosecdef
              and (not exists (select from unnest(p.proconfig) setting where setting like 'search_path=%')
                  or exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0 and a.privilege_type = 'EXECUTE'))",
     )
@@ -96,6 +96,7 @@ async fn migrations_run_on_the_second_server_and_again_and_beside_each_other() {
 async fn every_statement_file_is_valid_in_the_role_that_runs_it() {
     let world = World::new().await;
     let mut conn = world.conn().await;
+    store::memory::ensure_model(&mut conn, "fast_256", 256, 0.5).await.expect("a table of vectors");
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/src/sql");
     let mut n = 0;
     for entry in std::fs::read_dir(folder).expect("the folder") {
@@ -107,7 +108,8 @@ async fn every_statement_file_is_valid_in_the_role_that_runs_it() {
         let sql = std::fs::read_to_string(&path)
             .expect("a file")
             .replace("{q}", "pgmq.q_upkeep")
-            .replace("{a}", "pgmq.a_upkeep");
+            .replace("{a}", "pgmq.a_upkeep")
+            .replace("{v}", "memory.vectors_fast_256");
         let first = sql.lines().next().unwrap_or_default();
         assert!(first.starts_with(&format!("-- {name}: ")), "{name} does not begin with what it promises");
         let prepared = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("prepare s{n} as {sql}"))).execute(&mut *conn).await;

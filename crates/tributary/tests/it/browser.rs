@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use domain::Scope;
+use domain::{Scope, Secret};
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::{Value, json};
 use testkit::process::{Start, Worker};
 use testkit::{World, wait_until};
 
-use crate::app::{App, BINARY, Folder, client, command, free_port, get};
+use crate::app::{App, BINARY, Folder, client, command, free_port, get, run};
+use crate::intake::sign;
 
 /// Debian's Chromium, driven by its own driver.
 struct Browser {
@@ -319,5 +320,143 @@ async fn script_and_control_characters_in_an_item_are_inert() {
             "S15: control characters on {path}"
         );
     }
+    browser.close().await;
+}
+
+/// An hour of mail, so that there is something to draw.
+async fn an_hour_of_mail(world: &World) {
+    let mut conn = world.conn().await;
+    sqlx::query(
+        "insert into public.activities (tenant_id, type, raw_data, metadata, created_at)
+         select $1, 'email', jsonb_build_object('source_type', 'text', 'subject', (array['Late delivery', 'Invoice INV-2041', 'Lisbon lease', 'New opening hours'])[1 + n % 4],
+             'content', (array['The parcel is three days late and nobody answers the phone.', 'Please find invoice INV-2041 over 480.00 EUR attached.',
+                 'The lease of the Lisbon office ends in June; we have to give notice in March.', 'From Monday on we open at nine.'])[1 + n % 4] || ' No. ' || n),
+             jsonb_build_object('from', (array['ann@acme.test', 'billing@paper.test', 'rui@lisbon.test'])[1 + n % 3]),
+             now() - make_interval(secs => 3500 * (1 - power(n / 90.0, 0.7)) + 40 * (n % 7))
+         from generate_series(1, 90) n",
+    )
+    .bind(world.tenant_id.0)
+    .execute(&mut *conn)
+    .await
+    .expect("mail");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_seen_on_home_found_by_search_and_traced_to_its_original() {
+    let (world, folder) = (World::now().await, Folder::new());
+    let app = serve(&world, &folder).await;
+    let worker = Worker::start(&Start {
+        program: BINARY,
+        args: &["worker"],
+        database_url: &world.database.url,
+        crash: None,
+        env: &[("BUILTIN_AGENT", "true")],
+    });
+    let (_, key) = world.caller(world.tenant_id, &[Scope::Service]).await;
+    let browser = Browser::start().await;
+    let inert = async |page: &str| {
+        tokio::time::sleep(Duration::from_millis(200)).await; // time for a script that must not run
+        assert_ne!(browser.client.title().await.expect("a title"), "owned", "S15 on {page}");
+        let text = browser.text().await;
+        assert!(!text.contains('\u{202e}') && !text.contains('\u{1b}'), "S15: control characters on {page}");
+    };
+    browser.goto(&format!("{}/signin?next=/", app.url)).await;
+    browser.client.find(Locator::Css("#key")).await.expect("a field").send_keys(key.reveal()).await.expect("typed");
+    browser.client.find(Locator::Css("#signin .button")).await.expect("a button").click().await.expect("a click");
+    assert!(browser.shows("First steps", Duration::from_secs(5)).await, "{}", browser.text().await);
+    assert!(
+        browser.shows("Nothing arrived in the last hour", Duration::from_secs(1)).await,
+        "{}",
+        browser.text().await
+    );
+    browser.photograph("home-new").await;
+    browser.goto(&format!("{}/search", app.url)).await;
+    assert!(browser.shows("Nothing has been remembered yet", Duration::from_secs(5)).await, "{}", browser.text().await);
+    browser.photograph("search-new").await;
+
+    // From here on Home is never reloaded by the test.
+    browser.goto(&app.url).await;
+    let mut add = command(&folder.0, 7171);
+    add.env("DATABASE_URL", &world.database.url).args(["channel", "add", "shop", "--json"]);
+    let (output, said, error) = run(&mut add);
+    assert!(output.status.success(), "{error}");
+    let channel: Value = serde_json::from_str(&said).expect("JSON");
+    let path = channel["url"].as_str().and_then(|url| url.find("/ingest/").map(|at| &url[at..])).expect("an address");
+    let body = json!({
+        "type": "email",
+        "subject": "Damaged <script>document.title='owned'</script>\u{202e}espresso machine",
+        "content": "The espresso machine arrived with a broken tank <img src=x onerror=\"document.title='owned'\">. \
+                    Please send a replacement, or the money of INV-2041 back. \u{1b}[31mAnn\u{202e}",
+        "from": "ann@acme.test",
+        "order": "A-1007",
+    })
+    .to_string();
+    let secret = Secret::new(channel["webhook_secret"].as_str().expect("a secret"));
+    let sent = std::time::Instant::now();
+    let answer = client()
+        .post(format!("{}{path}", app.url))
+        .header("content-type", "application/json")
+        .header("x-webhook-signature", sign(&secret, body.as_bytes()))
+        .body(body)
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(answer.status().as_u16(), 202);
+    assert!(browser.shows("espresso machine", Duration::from_secs(6)).await, "never seen: {}", browser.text().await);
+    println!("from a webhook to an open page: {:?}", sent.elapsed());
+    assert!(browser.shows("remembered", Duration::from_secs(6)).await, "{}", browser.text().await);
+    assert!(browser.shows("1 event in the last hour", Duration::from_secs(6)).await, "{}", browser.text().await);
+    let bars = browser.client.find_all(Locator::Css(".chart rect")).await.expect("bars");
+    assert_eq!(bars.len(), 1, "one minute has something");
+    inert("Home").await;
+    an_hour_of_mail(&world).await;
+    assert!(browser.shows("91 events in the last hour", Duration::from_secs(8)).await, "{}", browser.text().await);
+    let remembered =
+        wait_until(Duration::from_secs(30), async || browser.text().await.contains("Remembered\n91")).await;
+    assert!(remembered, "not all were remembered: {}", browser.text().await);
+    browser.photograph("home-flow").await;
+
+    // The key that leads to Search, a question, its answer.
+    browser.client.find(Locator::Css("body")).await.expect("a page").send_keys("/").await.expect("typed");
+    assert!(browser.shows("Ask in your own words", Duration::from_secs(5)).await, "{}", browser.text().await);
+    browser.photograph("search-empty").await;
+    let ask = async |question: &str| {
+        let field = browser.client.find(Locator::Css("#q")).await.expect("a field");
+        field.clear().await.expect("cleared");
+        field.send_keys(&format!("{question}\u{e007}")).await.expect("typed");
+    };
+    ask("customer wants money back for a broken machine").await;
+    assert!(
+        browser.shows("results in", Duration::from_secs(5)).await
+            || browser.shows("the best 20 in", Duration::from_secs(1)).await
+    );
+    inert("Search").await;
+    browser.photograph("search-results").await;
+    ask("zebra crossing permit xyzzy").await;
+    browser.goto(&format!("{}/search?q=zebra&type=note", app.url)).await;
+    assert!(browser.shows("Nothing found for", Duration::from_secs(5)).await, "{}", browser.text().await);
+    browser.photograph("search-none").await;
+
+    browser.goto(&format!("{}/search?q=espresso", app.url)).await;
+    browser.client.find(Locator::Css(".hit a")).await.expect("a result").click().await.expect("a click");
+    assert!(
+        browser.shows("The request as it came from shop", Duration::from_secs(5)).await,
+        "{}",
+        browser.text().await
+    );
+    assert!(browser.shows("Completed by an agent", Duration::from_secs(10)).await, "{}", browser.text().await);
+    let text = browser.text().await;
+    for part in
+        ["Original", "Text", "1 chunk", "What happened", "Received by shop", "refers to INV-2041", "embedded by"]
+    {
+        assert!(text.contains(part), "{part:?} is missing: {text}");
+    }
+    inert("Document").await;
+    browser.photograph("document").await;
+    browser.client.find(Locator::Css("#original summary")).await.expect("a fold").click().await.expect("a click");
+    assert!(browser.shows("\"order\": \"A-1007\"", Duration::from_secs(2)).await, "{}", browser.text().await);
+    inert("Document, unfolded").await;
+    browser.photograph("document-original").await;
+    drop(worker);
     browser.close().await;
 }

@@ -87,5 +87,5 @@ async fn items_are_listed_shown_retried_and_skipped_by_command() {
     let (gone, _, said) = ask(&["queue", "retry", "upkeep", id]);
     assert!(!gone.status.success() && said.contains("has no item"), "{said}");
     let (other, _, said) = ask(&["queue", "items", "nowhere"]);
-    assert!(!other.status.success() && said.contains("lanes are upkeep"), "{said}");
+    assert!(!other.status.success() && said.contains("lanes are remember_activity, "), "{said}");
 }

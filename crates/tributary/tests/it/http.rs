@@ -12,14 +12,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::app::{App, Folder, client, command, free_port, get};
 
-struct Site {
-    world: World,
-    app: App,
-    _folder: Folder,
+pub struct Site {
+    pub world: World,
+    pub app: App,
+    pub folder: Folder,
 }
 
 impl Site {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let world = World::now().await;
         let url = world.database.url.clone();
         Self::on(world, &url).await
@@ -30,14 +30,14 @@ impl Site {
         let mut serve = command(&folder.0, port);
         serve.env("DATABASE_URL", database_url).env("LOG", "debug");
         let app = App::start(serve, &["serve"], port).await;
-        Self { world, app, _folder: folder }
+        Self { world, app, folder }
     }
 
-    async fn key(&self, scopes: &[Scope]) -> Secret {
+    pub async fn key(&self, scopes: &[Scope]) -> Secret {
         self.world.caller(self.world.tenant_id, scopes).await.1
     }
 
-    async fn ask(&self, method: &str, path: &str, key: Option<&Secret>) -> (u16, Value) {
+    pub async fn ask(&self, method: &str, path: &str, key: Option<&Secret>) -> (u16, Value) {
         let method = method.parse().expect("a method");
         let mut request = client().request(method, format!("{}{path}", self.app.url));
         if let Some(key) = key {

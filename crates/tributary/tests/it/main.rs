@@ -1,7 +1,11 @@
 //! Tributary as its users meet it: the command line, the HTTP server, the pages in a real browser.
 
 mod app;
+mod backup;
 mod browser;
 mod cli;
 mod http;
+mod intake;
 mod lifecycle;
+mod memory;
+mod path;

@@ -1,0 +1,324 @@
+//! remember() and search: what is promised of each, against real PostgreSQL and the real in-process model.
+
+use domain::{Caller, Record, Scope, SourceId, TenantId};
+use engine::memory::embed::Embedder;
+use engine::memory::recall::{self, Query};
+use engine::memory::{Change, Remembered, remember};
+use engine::work::lanes;
+use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use store::memory::{Filters, Mode, VectorTable, maintain, sources};
+use testkit::World;
+use testkit::embedder::{FakeEmbedder, Manner};
+
+/// A world whose tenant has its own source.
+struct Memory {
+    world: World,
+    source_id: SourceId,
+}
+
+impl Memory {
+    async fn new() -> Self {
+        Self::of(World::new().await).await
+    }
+
+    async fn of(world: World) -> Self {
+        let source_id = sources::ensure_manual(&mut *world.conn().await, world.tenant_id).await.expect("a source");
+        Self { world, source_id }
+    }
+
+    fn record(&self, name: &str, text: &str) -> Record {
+        Record::new(self.source_id, name, "note", text)
+    }
+
+    async fn remember(&self, records: Vec<Record>) -> Vec<Remembered> {
+        let env = &self.world.env;
+        let begin = || async { Ok(env.db.begin().await?) };
+        let (tx, remembered) = Box::pin(remember(env, self.world.tenant_id, records, begin)).await.expect("remembered");
+        tx.commit().await.expect("committed");
+        remembered
+    }
+
+    async fn search(&self, text: &str, mode: Mode) -> Vec<String> {
+        let caller = Caller::local("test", self.world.tenant_id, true);
+        found(&self.world, &caller, text, mode, Filters::default()).await
+    }
+
+    async fn number(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(&mut *self.world.conn().await).await.expect("a number")
+    }
+}
+
+async fn found(world: &World, caller: &Caller, text: &str, mode: Mode, filters: Filters) -> Vec<String> {
+    let query = Query { text: text.into(), filters, k: 10, mode };
+    let answer = Box::pin(recall::search(&world.env, caller, &query)).await.expect("an answer");
+    answer.hits.into_iter().map(|hit| hit.external_id).collect()
+}
+
+/// Sentences that nobody wrote, no two alike.
+fn sentences(n: usize, seed: u64) -> Vec<String> {
+    let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
+    let words = ["river", "ledger", "harbour", "invoice", "copper", "window", "engine", "letter", "market", "winter"];
+    (0..n)
+        .map(|nth| {
+            let said: Vec<&str> = (0..12).map(|_| words[rng.random_range(0..words.len())]).collect();
+            format!("Sentence {nth} tells of {}.", said.join(" "))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_same_twice_is_one_document_and_embeds_nothing_the_second_time() {
+    let memory = Memory::new().await;
+    let text = sentences(60, 1).join(" ");
+    let first = memory.remember(vec![memory.record("a", &text)]).await;
+    assert_eq!(first[0].change, Change::Created);
+    assert!(first[0].n_embedded == first[0].n_chunks && first[0].n_chunks > 3 && !first[0].is_pending);
+    let calls = memory.world.env.embedder.calls();
+    let second = memory.remember(vec![memory.record("a", &text)]).await;
+    assert_eq!((second[0].id, second[0].change), (first[0].id, Change::Unchanged));
+    assert_eq!(memory.world.env.embedder.calls(), calls, "an unchanged text was embedded again");
+    assert_eq!(memory.number("select count(*) from source_documents").await, 1);
+}
+
+#[tokio::test]
+async fn a_sentence_in_the_middle_embeds_at_most_three_chunks() {
+    let memory = Memory::new().await;
+    let mut said: Vec<String> = Vec::new();
+    for (nth, sentence) in sentences(1_400, 2).into_iter().enumerate() {
+        said.push(if nth % 4 == 3 { format!("{sentence}\n\n") } else { format!("{sentence} ") });
+    }
+    let first = memory.remember(vec![memory.record("long", &said.concat())]).await;
+    assert!(first[0].n_chunks >= 100, "only {} chunks", first[0].n_chunks);
+    said.insert(700, "Something new was said in the middle of it all. ".into());
+    let before = memory.world.env.embedder.texts();
+    let second = memory.remember(vec![memory.record("long", &said.concat())]).await;
+    let embedded = memory.world.env.embedder.texts() - before;
+    assert!((1..=3).contains(&embedded) && second[0].n_embedded as u64 == embedded, "{embedded} chunks were embedded");
+    let dangling = "select count(*) from memory.vectors_fast_256 v where not exists (select from document_chunks c where c.id = v.chunk_id)";
+    assert_eq!(memory.number(dangling).await, 0);
+    let ordinals = "select count(*) - count(distinct ordinal) from document_chunks";
+    assert_eq!(memory.number(ordinals).await, 0, "two chunks stand at one place");
+    assert_eq!(memory.search("Something new was said in the middle", Mode::Hybrid).await, ["long"]);
+}
+
+#[tokio::test]
+async fn whatever_the_order_the_newest_version_stands_and_deletes_beat_late_updates() {
+    let seed = 20_261_115;
+    let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
+    let memory = Memory::new().await;
+    let mut ledger: Vec<Record> = Vec::new();
+    for document in 0..6 {
+        for version in 1..=5_i64 {
+            let text = format!("Document {document} as of version {version}.");
+            let is_deleted = (document % 3 == 0 && version == 5) || (document % 3 == 1 && version == 3);
+            ledger.push(Record {
+                source_version: Some(version),
+                is_deleted,
+                ..memory.record(&format!("d{document}"), &text)
+            });
+        }
+    }
+    for round in 0..4 {
+        ledger.shuffle(&mut rng);
+        for batch in ledger.chunks(rng.random_range(1..8)) {
+            memory.remember(batch.to_vec()).await;
+        }
+        let rows: Vec<(String, bool, String, i64)> = sqlx::query_as(
+            "select d.external_id, d.deleted_at is not null, d.text, (select count(*) from document_chunks c where c.document_id = d.id)
+             from source_documents d order by 1",
+        )
+        .fetch_all(&mut *memory.world.conn().await)
+        .await
+        .expect("rows");
+        let expected: Vec<(String, bool, String, i64)> = (0..6)
+            .map(|document| match document % 3 {
+                0 => (format!("d{document}"), true, String::new(), 0),
+                _ => (format!("d{document}"), false, format!("Document {document} as of version 5."), 1),
+            })
+            .collect();
+        assert_eq!(rows, expected, "F26, seed {seed}, round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_of_the_same_documents_wait_for_each_other_and_the_newest_wins() {
+    let memory = Memory::of(World::now().await).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for writer in 0..8_i64 {
+        let (env, tenant_id, source_id) = (memory.world.env.clone(), memory.world.tenant_id, memory.source_id);
+        tasks.spawn(async move {
+            for version in 0..6_i64 {
+                // Each in its own order: opposite orders would meet in a ring.
+                let mut batch: Vec<Record> = (0..10)
+                    .map(|n| Record {
+                        source_version: Some(version * 10 + writer),
+                        ..Record::new(source_id, format!("d{n}"), "note", format!("d{n} by {writer} at {version}"))
+                    })
+                    .collect();
+                batch.rotate_left(usize::try_from(writer).expect("small"));
+                if writer % 2 == 0 {
+                    batch.reverse();
+                }
+                let begin = || async { Ok(env.db.begin().await?) };
+                loop {
+                    // Losing every round to others is a fault that a lane tries again.
+                    match Box::pin(remember(&env, tenant_id, batch.clone(), begin)).await {
+                        Ok((tx, _)) => break tx.commit().await.expect("committed"),
+                        Err(domain::Fault::Transient(_)) => {}
+                        Err(fault) => panic!("{}", fault.in_words()),
+                    }
+                }
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.expect("a writer");
+    }
+    let wrong = "select count(*) from source_documents where text not like '% by 7 at 5' or source_version <> 57";
+    assert_eq!(memory.number(wrong).await, 0);
+    assert_eq!(memory.number("select count(*) from document_chunks").await, 10);
+    assert_eq!(memory.number("select count(*) from memory.vectors_fast_256").await, 10);
+}
+
+#[tokio::test]
+async fn what_the_caller_does_not_commit_was_never_remembered() {
+    let memory = Memory::new().await;
+    let env = &memory.world.env;
+    let begin = || async { Ok(env.db.begin().await?) };
+    let record = memory.record("a", "A thought that comes to nothing.");
+    let (tx, remembered) =
+        Box::pin(remember(env, memory.world.tenant_id, vec![record], begin)).await.expect("remembered");
+    assert_eq!(remembered[0].change, Change::Created);
+    tx.rollback().await.expect("rolled back");
+    for table in ["source_documents", "document_chunks", "memory.vectors_fast_256"] {
+        let n: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from {table}")))
+            .fetch_one(&mut *memory.world.conn().await)
+            .await
+            .expect("a count");
+        assert_eq!(n, 0, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_embedder_a_text_is_found_by_keyword_and_gets_its_vectors_later() {
+    let embedder = FakeEmbedder::start(8).await;
+    let mut world = World::now().await;
+    let flags = embedder.flags();
+    let config = testkit::config(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    world.env.embedder = Embedder::from_config(&config, &world.env.http).expect("an embedder");
+    let memory = Memory::of(world).await;
+    let manners = [Manner::HangsUp, Manner::Status(503, "", ""), Manner::WrongDim, Manner::Nan, Manner::TooFew];
+    for (nth, manner) in manners.iter().enumerate() {
+        embedder.answer(manner.clone());
+        let name = format!("d{nth}");
+        let text = format!("The lighthouse number{nth} stands alone.");
+        let said = memory.remember(vec![memory.record(&name, &text)]).await;
+        assert!(said[0].is_pending && said[0].n_embedded == 0, "F34: {manner:?} counted as success");
+        assert_eq!(memory.search(&format!("number{nth}"), Mode::Hybrid).await, [name]);
+    }
+    let marked =
+        "select count(*) from source_documents where embedding_model is not null or embedding_text_sha256 is not null";
+    let n = manners.len() as i64;
+    assert_eq!(memory.number(marked).await, 0);
+    assert_eq!(memory.number("select count(*) from pgmq.q_embed").await, n);
+    embedder.answer(Manner::Well);
+    memory.world.run_lanes(&lanes::ALL).await;
+    assert_eq!(memory.number(marked).await, n);
+    assert_eq!(memory.number("select count(*) from pgmq.q_embed").await, 0);
+}
+
+#[tokio::test]
+async fn a_number_is_found_however_it_is_spelled() {
+    let memory = Memory::new().await;
+    let texts = [
+        ("invoice", "Please pay invoice INV-2041 by Friday, says john.doe@acme.example."),
+        ("other", "Please pay the other invoice, number 77, by Monday."),
+        (
+            "german",
+            "Die Rechnungen für das Büro wurden gestern bezahlt und alle Unterlagen sind im Schrank abgelegt worden.",
+        ),
+    ];
+    memory.remember(texts.iter().map(|(name, text)| memory.record(name, text)).collect()).await;
+    for query in ["INV-2041", "inv 2041", "INV2041", "ＩＮＶ－２０４１", "acme.example", "john.doe"] {
+        assert_eq!(memory.search(query, Mode::Keyword).await.first().map(String::as_str), Some("invoice"), "{query}");
+    }
+    assert_eq!(memory.search("Rechnung", Mode::Keyword).await, ["german"], "stems of the document's own language");
+    let both = memory.search("paying the invoices", Mode::Keyword).await;
+    assert!(both.contains(&"invoice".to_owned()) && both.contains(&"other".to_owned()), "{both:?}");
+    for harmless in ["", "   ", "the", "'; drop table tenants; --", "a & | ! ( : *", "\u{0}x", &"x ".repeat(5_000)] {
+        memory.search(&harmless.replace('\0', " "), Mode::Hybrid).await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_finds_another_tenants_memory() {
+    let memory = Memory::new().await;
+    memory.remember(vec![memory.record("secret", "The combination of the vault is hidden behind the painting.")]).await;
+    let other = memory.world.other_tenant("somebody else").await;
+    let (stranger, _) = memory.world.caller(other, &[Scope::Service]).await;
+    for mode in [Mode::Hybrid, Mode::Keyword, Mode::Vector] {
+        let query = "combination of the vault behind the painting";
+        assert_eq!(memory.search(query, mode).await, ["secret"]);
+        let filters = Filters { source: Some(memory.source_id.0), ..Filters::default() };
+        assert_eq!(found(&memory.world, &stranger, query, mode, filters).await, [] as [String; 0], "S17");
+    }
+    let mut tx = memory.world.env.db.begin_as(&stranger).await.expect("a transaction");
+    for table in ["source_documents", "document_chunks", "connected_sources", "activities", "contacts"] {
+        let n: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from public.{table}")))
+            .fetch_one(&mut *tx)
+            .await
+            .expect("a count");
+        assert_eq!(n, 0, "S17: {table}");
+    }
+    drop(tx);
+    let without = sqlx::query("select * from memory.search('vault')").fetch_all(&mut *memory.world.conn().await).await;
+    assert!(without.is_err(), "a search without a tenant was answered");
+}
+
+#[tokio::test]
+async fn a_large_memory_gets_its_index_and_filters_stay_right() {
+    let memory = Memory::of(World::now().await).await;
+    let said = sentences(900, 3);
+    let records: Vec<Record> = said
+        .iter()
+        .enumerate()
+        .map(|(nth, text)| Record {
+            document_type: if nth % 3 == 0 { "third" } else { "rest" }.into(),
+            ..memory.record(&format!("s{nth}"), text)
+        })
+        .collect();
+    for batch in records.chunks(100) {
+        memory.remember(batch.to_vec()).await;
+    }
+    let table = VectorTable::new("fast_256").expect("a name");
+    let tenant_id: TenantId = memory.world.tenant_id;
+    let exact = memory.search(&said[300], Mode::Vector).await;
+    maintain::build_index(&memory.world.env.db, tenant_id, &table).await.expect("an index");
+    maintain::build_index(&memory.world.env.db, tenant_id, &table).await.expect("the same index");
+    let mut conn = memory.world.conn().await;
+    maintain::use_index(&mut conn, tenant_id, &table).await.expect("used");
+    let caller = Caller::local("test", tenant_id, true);
+    let query = Query { text: said[300].clone(), k: 10, mode: Mode::Vector, ..Query::default() };
+    let answer = Box::pin(recall::search(&memory.world.env, &caller, &query)).await.expect("an answer");
+    assert_eq!(answer.how, "index");
+    let by_index: Vec<String> = answer.hits.into_iter().map(|hit| hit.external_id).collect();
+    assert_eq!(by_index[0], "s300");
+    let shared = by_index.iter().filter(|name| exact.contains(name)).count();
+    assert!(shared >= 9, "{shared} of 10 agree with the exact search");
+    let filters = Filters { r#type: Some("third".into()), ..Filters::default() };
+    let third = found(&memory.world, &caller, &said[300], Mode::Vector, filters).await;
+    assert_eq!(third.len(), 10);
+    assert!(third.iter().all(|name| name[1..].parse::<usize>().is_ok_and(|nth| nth % 3 == 0)), "{third:?}");
+    // Rarity: a term of every sentence weighs less than one of a single sentence.
+    let counted = maintain::count(&mut conn).await.expect("counted");
+    assert_eq!(counted[0].n_chunks, 900);
+    maintain::renew_stats(&mut conn, &counted[0]).await.expect("counted");
+    // Some sentences pass for another language, and keep their last letter.
+    let df: i64 =
+        sqlx::query_scalar("select sum(df)::int8 from memory.term_stats where lexeme in ('sentenc', 'sentence')")
+            .fetch_one(&mut *conn)
+            .await
+            .expect("a count");
+    assert_eq!(df, 900);
+}
