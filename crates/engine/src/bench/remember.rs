@@ -21,6 +21,8 @@ const TASKS: usize = 3;
 pub async fn remember(env: &Env, tenant_id: TenantId) -> anyhow::Result<Case> {
     let mut conn = env.db.acquire().await?;
     let source_id = sources::ensure_manual(&mut conn, tenant_id).await?;
+    let model = env.embedder.model();
+    store::memory::ensure_model(&mut conn, &model.name, model.dim, env.embedder.weight()).await?;
     drop(conn);
     env.embedder.embed(&["warm"]).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
     let (mut ours, mut limit) = (Vec::new(), Vec::new());
