@@ -46,7 +46,7 @@ impl<K: Eq + Hash> PerMinute<K> {
 }
 
 /// Whoever has one IPv6 address has 2⁶⁴ of them.
-pub(super) fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) >> 64 << 64)),
         v4 => v4,

@@ -10,4 +10,5 @@ mod receive;
 mod room;
 
 pub use guard::sign;
+pub use limits::network;
 pub use receive::{BODY_BYTES, Intake, Knock, Received, Refusal};

@@ -214,15 +214,6 @@ pub async fn get(conn: &mut PgConnection, id: Uuid) -> Result<Option<Document>> 
     Ok(sqlx::query_as(include_str!("../sql/document_get.sql")).bind(id).fetch_optional(conn).await?)
 }
 
-/// The id of a document by its name at its source, whoever remembered it.
-pub async fn find(conn: &mut PgConnection, source_id: Uuid, external_id: &str) -> Result<Option<Uuid>> {
-    Ok(sqlx::query_scalar("select id from public.source_documents where source_id = $1 and external_id = $2")
-        .bind(source_id)
-        .bind(external_id)
-        .fetch_optional(conn)
-        .await?)
-}
-
 /// A line of a list of documents.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Listed {

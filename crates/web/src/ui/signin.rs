@@ -2,7 +2,7 @@
 //! reaches no server and no log; the page's script takes it out of the address and posts it.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::Secret;
+use engine::intake::network;
 use serde::Deserialize;
 
 use super::layout::Layout;
@@ -204,14 +205,6 @@ impl Failures {
             (*since, *n) = (Instant::now(), 0);
         }
         *n += 1;
-    }
-}
-
-/// Whoever has one IPv6 address has 2⁶⁴ of them.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) >> 64 << 64)),
-        v4 => v4,
     }
 }
 
