@@ -1,0 +1,47 @@
+//! How the hot statements are run, by PostgreSQL's own words: by their index, on a table that nobody has analysed and on one that is.
+
+use sqlx::Executor as _;
+use testkit::World;
+
+/// The plan for whatever values, as a prepared statement gets it.
+async fn plan(conn: &mut sqlx::PgConnection, sql: &str) -> String {
+    use sqlx::Row as _;
+    let sql = format!("explain (generic_plan) {sql}");
+    let rows = conn.fetch_all(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await.expect("a plan");
+    rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
+    let world = World::now().await;
+    let mut conn = world.conn().await;
+    let fill = "
+        insert into connected_sources (id, tenant_id, provider, name) select gen_random_uuid(), id, 'channel', 'c' from tenants;
+        insert into source_documents (id, tenant_id, source_id, external_id, document_type, content_sha256)
+            select gen_random_uuid(), s.tenant_id, s.id, 'd' || n, 'note', sha256(n::text::bytea) from connected_sources s, generate_series(1, 3000) n;
+        insert into activities (tenant_id, type, raw_data, processing_status)
+            select id, 'note', '{\"source_type\":\"text\"}', case when n % 100 = 0 then 'raw' else 'completed' end from tenants, generate_series(1, 3000) n;
+        insert into pgmq.q_embed (vt, message) select now() + n * interval '1 s', '{}' from generate_series(-50, 3000) n;";
+    conn.execute(sqlx::raw_sql(fill)).await.expect("rows");
+    let claim = include_str!("../../../store/src/sql/queue_claim.sql").replace("{q}", "pgmq.q_embed");
+    let hot: [(&str, &str, &[&str]); 5] = [
+        ("look", include_str!("../../../store/src/sql/documents_look.sql"), &["source_documents_external_key"]),
+        ("lock", include_str!("../../../store/src/sql/documents_lock.sql"), &["source_documents_pkey"]),
+        ("claim", &claim, &["q_embed_vt_idx", "q_embed_pkey"]),
+        ("tenants", include_str!("../../../store/src/sql/activities_tenants.sql"), &["activities_raw_idx"]),
+        ("one activity", include_str!("../../../store/src/sql/activity_to_remember.sql"), &["activities_"]),
+    ];
+    for state in ["never analysed", "analysed"] {
+        for (name, sql, indexes) in hot {
+            let plan = plan(&mut conn, sql).await;
+            for index in indexes {
+                assert!(plan.contains(index), "{name}, {state}: not by {index}\n{plan}");
+            }
+            let is_scanned = ["source_documents", "activities", "q_embed"]
+                .iter()
+                .any(|t| plan.contains(&format!("Seq Scan on {t}")));
+            assert!(!is_scanned, "{name}, {state}: reads a whole table\n{plan}");
+        }
+        conn.execute("analyze source_documents, activities, pgmq.q_embed").await.expect("statistics");
+    }
+}
