@@ -49,14 +49,18 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
         .map(|(label, party)| format!("{label}: {party}"))
         .collect();
     parts.push(parties.join("\n"));
-    if field(raw, "source_type") == "text" {
-        let content = field(raw, "content");
-        let is_html = field(raw, "format").contains("html");
-        parts.push(if is_html { domain::text::html_to_text(&content).1 } else { content });
+    let subject = field(raw, "subject");
+    let mut content = field(raw, "content");
+    if field(raw, "source_type") != "text" {
+        content.clear();
+    } else if field(raw, "format").contains("html") {
+        content = domain::text::html_to_text(&content).1;
     }
-    parts.push(field(&done, "transcript"));
+    let said = [content, field(&done, "transcript")];
     let summary = field(&done, "summary");
-    if !summary.is_empty() {
+    let is_new = !summary.is_empty() && !repeats(&summary, &subject, &said.join(" "));
+    parts.extend(said);
+    if is_new {
         parts.push(format!("## Summary\n\n{summary}"));
     }
     let facts: Vec<String> =
@@ -65,7 +69,6 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
         parts.push(format!("## Facts\n\n{}", facts.join("\n")));
     }
     parts.retain(|part| !part.is_empty());
-    let subject = field(raw, "subject");
     let title = if subject.is_empty() { named_by(&activity, &field(&activity.metadata, "from")) } else { subject };
     Record {
         title: Some(title),
@@ -84,6 +87,13 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
             parts.join("\n\n"),
         )
     }
+}
+
+/// A summary made without a model is how the text begins: the document says that already.
+fn repeats(summary: &str, subject: &str, said: &str) -> bool {
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let summary = flat(summary);
+    format!("{}: {}", flat(subject), flat(said)).contains(summary.trim_end_matches('…'))
 }
 
 /// An agent's facts are strings, or objects that say it in some field.
@@ -143,6 +153,17 @@ mod tests {
             "From: +15550100\n\nHello\n\n## Summary\n\nThey greet.\n\n## Facts\n\n- likes tea\n- phone: +1"
         );
         assert_eq!((said.document_type.as_str(), said.external_id.starts_with("activity:")), ("activity.call", true));
+    }
+
+    #[test]
+    fn a_summary_that_is_how_the_text_begins_is_not_said_twice() {
+        for content in ["We  meet\non Monday.", &"One two three four. ".repeat(50)] {
+            let raw = json!({ "source_type": "text", "subject": "Plan", "content": content });
+            let done = crate::enrich::rules::process(&raw);
+            assert!(done["summary"].as_str().is_some_and(|summary| summary.starts_with("Plan: ")));
+            let said = record(SourceId::new(), activity(raw, Some(done), json!({})));
+            assert_eq!(said.text, content.trim());
+        }
     }
 
     #[test]
