@@ -193,3 +193,10 @@ pub fn kill(pid: u32, signal: rustix::process::Signal) {
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
+
+/// A child that leads a process group of its own, and whatever it started.
+pub fn kill_group(leader: u32) {
+    if let Some(pid) = i32::try_from(leader).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+}

@@ -104,7 +104,7 @@ async fn is_in_transaction(conn: &mut sqlx::PgConnection) -> bool {
 
 /// Two round trips of 6 ms each: the pool's repair, then BEGIN. So some are cut in the one, some in the other, some get through.
 fn begin_limit(n: u64) -> Duration {
-    Duration::from_micros(4_000 + 150 * (n % 100))
+    Duration::from_micros(4_000 + 400 * (n % 100))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! The pages in a real browser: signing in, a worker's life and death, a dead item's return. Every page is photographed.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -14,19 +15,19 @@ use crate::app::{App, BINARY, Folder, client, command, free_port, get, run};
 use crate::intake::sign;
 
 /// Debian's Chromium, driven by its own driver.
-struct Browser {
-    client: Client,
+pub struct Browser {
+    pub client: Client,
     driver: Child,
     driver_url: String,
     _profile: Folder,
 }
 
 impl Browser {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let port = free_port();
         let mut driver = Command::new("chromedriver");
         driver.arg(format!("--port={port}")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let driver = driver.spawn().expect("chromedriver; ./test installs it");
+        let driver = driver.process_group(0).spawn().expect("chromedriver; ./test installs it");
         let driver_url = format!("http://127.0.0.1:{port}");
         assert!(
             wait_until(Duration::from_secs(20), async || get(&driver_url, "/status").await.0 == 200).await,
@@ -67,23 +68,23 @@ impl Browser {
         assert!(answer.status().is_success(), "{cmd}: {}", answer.text().await.unwrap_or_default());
     }
 
-    async fn text(&self) -> String {
+    pub async fn text(&self) -> String {
         match self.client.find(Locator::Css("body")).await {
             Ok(body) => body.text().await.unwrap_or_default(),
             Err(_) => String::new(),
         }
     }
 
-    async fn shows(&self, text: &str, limit: Duration) -> bool {
+    pub async fn shows(&self, text: &str, limit: Duration) -> bool {
         wait_until(limit, async || self.text().await.to_lowercase().contains(&text.to_lowercase())).await
     }
 
-    async fn goto(&self, url: &str) {
+    pub async fn goto(&self, url: &str) {
         self.client.goto(url).await.expect("a page");
     }
 
     /// Photographs the page as it is: desktop, phone, and both in the dark. Nothing may stick out at a phone's width.
-    async fn photograph(&self, name: &str) {
+    pub async fn photograph(&self, name: &str) {
         for (scheme, dark) in [("light", false), ("dark", true)] {
             let value = if dark { "dark" } else { "light" };
             self.devtools(
@@ -109,16 +110,15 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": [] })).await;
     }
 
-    async fn close(mut self) {
+    pub async fn close(self) {
         let _ = self.client.clone().close().await;
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
     }
 }
 
 impl Drop for Browser {
+    /// The driver and whatever browser it still has: they are one process group.
     fn drop(&mut self) {
-        let _ = self.driver.kill();
+        testkit::cluster::kill_group(self.driver.id());
         let _ = self.driver.wait();
     }
 }
@@ -131,7 +131,7 @@ fn screenshots() -> PathBuf {
 }
 
 /// A server without lanes on a fresh database: what a worker does is then all the test's.
-async fn serve(world: &World, folder: &Folder) -> App {
+pub async fn serve(world: &World, folder: &Folder) -> App {
     let port = free_port();
     let mut serve = command(&folder.0, port);
     serve.env("DATABASE_URL", &world.database.url);
