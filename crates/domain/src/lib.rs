@@ -2,6 +2,7 @@
 //! and what becomes of a text.
 
 pub mod activity;
+pub mod address;
 pub mod blob;
 pub mod caller;
 pub mod clock;
@@ -15,12 +16,15 @@ pub mod shown;
 pub mod text;
 
 pub use activity::{ActivityType, Direction};
+pub use address::{Region, normal_address};
 pub use blob::BlobKey;
 pub use caller::{Caller, Scope};
 pub use clock::Clock;
 pub use document::Record;
 pub use fault::{Fault, Verdict};
-pub use ids::{ActivityId, ChannelId, ChunkId, DocumentId, KeyId, ParkedId, PersonId, SourceId, TenantId, WorkerId};
+pub use ids::{
+    ActivityId, ChannelId, ChunkId, ContactId, DocumentId, KeyId, ParkedId, PersonId, SourceId, TenantId, WorkerId,
+};
 pub use item::{ItemId, ItemState};
 pub use notice::{Notice, Op};
 pub use secret::Secret;
