@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, ActivityType, BlobKey, ChannelId, Direction, PersonId, TenantId};
+use domain::{ActivityId, ActivityType, BlobKey, ChannelId, ContactId, Direction, PersonId, TenantId};
 use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{AssertSqlSafe, PgConnection};
 use uuid::Uuid;
 
 use crate::Result;
@@ -28,6 +28,20 @@ pub struct Arrival {
     pub content_type: Option<String>,
     pub sha256: [u8; 32],
     pub original: Original,
+    pub attachments: Vec<Attachment>,
+    /// An address of which a contact is made where there is none.
+    pub new_contact: Option<String>,
+}
+
+/// A file that came with an event; its bytes are in the blob store before the row commits.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Attachment {
+    /// As the sender called it: only ever shown.
+    pub name: String,
+    pub content_type: Option<String>,
+    pub content_id: Option<String>,
+    pub bytes: i64,
+    pub blob_key: String,
 }
 
 /// The untouched original of an event.
@@ -54,6 +68,11 @@ pub async fn insert_group(conn: &mut PgConnection, group: &[&Arrival]) -> Result
     fn all<'a, T>(group: &[&'a Arrival], of: impl Fn(&'a Arrival) -> T) -> Vec<T> {
         group.iter().map(|arrival| of(arrival)).collect()
     }
+    let new_contacts: Vec<_> =
+        group.iter().filter_map(|a| Some((a.tenant_id, a.new_contact.as_deref()?, a.person_id))).collect();
+    if !new_contacts.is_empty() {
+        crate::contacts::ensure_all(conn, &new_contacts).await?;
+    }
     let inserted: Vec<Uuid> = sqlx::query_scalar(include_str!("sql/activity_insert.sql"))
         .bind(all(group, |a| a.id.0))
         .bind(all(group, |a| a.tenant_id.0))
@@ -77,6 +96,9 @@ pub async fn insert_group(conn: &mut PgConnection, group: &[&Arrival]) -> Result
         .fetch_all(&mut *conn)
         .await?;
     let new: HashSet<Uuid> = inserted.into_iter().collect();
+    for arrival in group.iter().filter(|a| !a.attachments.is_empty() && new.contains(&a.id.0)) {
+        attach(conn, arrival).await?;
+    }
     let known = if new.len() == group.len() { HashMap::new() } else { known(conn, group, &new).await? };
     let stored = group.iter().map(|arrival| {
         if new.contains(&arrival.id.0) {
@@ -92,6 +114,37 @@ pub async fn insert_group(conn: &mut PgConnection, group: &[&Arrival]) -> Result
         }
     });
     Ok(stored.collect())
+}
+
+async fn attach(conn: &mut PgConnection, arrival: &Arrival) -> Result<()> {
+    let files = &arrival.attachments;
+    sqlx::query(
+        "insert into tributary.activity_attachments (tenant_id, activity_id, ordinal, name, content_type, content_id, bytes, blob_key)
+         select $1, $2, f.ordinal, f.name, f.content_type, f.content_id, f.bytes, f.blob_key
+         from unnest($3::text[], $4::text[], $5::text[], $6::int8[], $7::text[]) with ordinality
+             f (name, content_type, content_id, bytes, blob_key, ordinal)",
+    )
+    .bind(arrival.tenant_id.0)
+    .bind(arrival.id.0)
+    .bind(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>())
+    .bind(files.iter().map(|file| file.content_type.as_deref()).collect::<Vec<_>>())
+    .bind(files.iter().map(|file| file.content_id.as_deref()).collect::<Vec<_>>())
+    .bind(files.iter().map(|file| file.bytes).collect::<Vec<_>>())
+    .bind(files.iter().map(|file| file.blob_key.as_str()).collect::<Vec<_>>())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+pub async fn attachments(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Vec<Attachment>> {
+    Ok(sqlx::query_as(
+        "select name, content_type, content_id, bytes, blob_key from tributary.activity_attachments
+         where tenant_id = $1 and activity_id = $2 order by ordinal",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_all(conn)
+    .await?)
 }
 
 async fn known(
@@ -119,30 +172,134 @@ pub struct Activity {
     pub metadata: serde_json::Value,
     #[sqlx(rename = "provider_id")]
     pub channel_id: Option<Uuid>,
+    pub contact_id: Option<i64>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
 
+impl Activity {
+    /// Whose address it carries: who sent it, or to whom it went.
+    pub fn party(&self) -> Option<&str> {
+        let names = if self.direction == "outbound" { ["to_key", "to"] } else { ["from_key", "from"] };
+        names.into_iter().find_map(|name| {
+            let value = self.metadata.get(name)?;
+            value.as_str().or_else(|| value.get(0)?.as_str())
+        })
+    }
+}
+
+const COLUMNS: &str = "id, type, direction, processing_status, raw_data, processed_data, metadata, provider_id, contact_id, created_at, updated_at";
+
 pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Option<Activity>> {
-    Ok(sqlx::query_as(
-        "select id, type, direction, processing_status, raw_data, processed_data, metadata, provider_id, created_at, updated_at
-         from public.activities where tenant_id = $1 and id = $2",
+    let sql = format!("select {COLUMNS} from public.activities where tenant_id = $1 and id = $2");
+    Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
+}
+
+/// Which activities a list shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Of {
+    #[default]
+    All,
+    Channel(ChannelId),
+    Contact(ContactId),
+    /// Of nobody we know.
+    Unmatched,
+    /// Given up: they wait for a person.
+    Failed,
+}
+
+/// A page of activities, the newest first.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub of: Of,
+    /// Older than this one.
+    pub before: Option<ActivityId>,
+    pub limit: i64,
+}
+
+pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted) -> Result<Vec<Activity>> {
+    let (which, channel, contact) = match wanted.of {
+        Of::All => ("true", None, None),
+        Of::Channel(id) => ("a.provider_id = $2", Some(id.0), None),
+        Of::Contact(id) => ("a.contact_id = $3", None, Some(id.0)),
+        Of::Unmatched => ("a.contact_id is null", None, None),
+        Of::Failed => ("a.processing_status = 'failed'", None, None),
+    };
+    let before = match wanted.before {
+        Some(_) => {
+            "and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = $1 and b.id = $4)"
+        }
+        None => "",
+    };
+    let sql = format!(
+        "select {COLUMNS} from public.activities a
+         where a.tenant_id = $1 and ($2::uuid is null or true) and ($3::int8 is null or true) and ($4::uuid is null or true) and {which} {before}
+         order by a.created_at desc, a.id desc limit $5"
+    );
+    Ok(sqlx::query_as(AssertSqlSafe(sql))
+        .bind(tenant_id.0)
+        .bind(channel)
+        .bind(contact)
+        .bind(wanted.before.map(|id| id.0))
+        .bind(wanted.limit)
+        .fetch_all(conn)
+        .await?)
+}
+
+/// Says whose an activity is. `false`: no such activity or contact. The caller has it remembered again.
+pub async fn link(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, contact_id: ContactId) -> Result<bool> {
+    let linked = sqlx::query(
+        "update public.activities set contact_id = c.id from public.contacts c
+         where activities.tenant_id = $1 and activities.id = $2 and c.tenant_id = $1 and c.id = $3",
     )
     .bind(tenant_id.0)
     .bind(id.0)
-    .fetch_optional(conn)
-    .await?)
+    .bind(contact_id.0)
+    .execute(conn)
+    .await?;
+    Ok(linked.rows_affected() == 1)
 }
 
-pub async fn list_newest(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) -> Result<Vec<Activity>> {
-    Ok(sqlx::query_as(
-        "select id, type, direction, processing_status, raw_data, processed_data, metadata, provider_id, created_at, updated_at
-         from public.activities where tenant_id = $1 order by created_at desc, id desc limit $2",
+/// Links what is of nobody to whoever its address is now, or to this contact alone; returns those activities. The caller has them
+/// remembered again.
+pub async fn match_again(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    contact_id: Option<ContactId>,
+) -> Result<Vec<Uuid>> {
+    Ok(sqlx::query_scalar(include_str!("sql/activities_match_again.sql"))
+        .bind(tenant_id.0)
+        .bind(contact_id.map(|contact| contact.0))
+        .fetch_all(conn)
+        .await?)
+}
+
+/// Has a failed activity processed again. `false`: none that failed.
+pub async fn retry(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<bool> {
+    let retried = sqlx::query(
+        "update public.activities set processing_status = 'raw', metadata = metadata - 'error' - 'recovery_count' - 'retry_count'
+         where tenant_id = $1 and id = $2 and processing_status = 'failed'",
     )
     .bind(tenant_id.0)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+    .bind(id.0)
+    .execute(conn)
+    .await?;
+    Ok(retried.rows_affected() == 1)
+}
+
+/// Ends an activity that nobody shall process. `false`: it is done, or there is none.
+pub async fn skip(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, by: &str) -> Result<bool> {
+    let skipped = sqlx::query(
+        "update public.activities set processing_status = 'failed', metadata = metadata || jsonb_build_object('error',
+             jsonb_build_object('timestamp', now(), 'type', 'Skipped', 'message', 'skipped by ' || $3::text))
+         where tenant_id = $1 and id = $2 and processing_status <> 'completed'",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(by)
+    .execute(conn)
+    .await?;
+    Ok(skipped.rows_affected() == 1)
 }
 
 /// How many arrived in each of the last 60 minutes of the clock, the oldest first.

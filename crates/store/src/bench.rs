@@ -89,6 +89,19 @@ pub async fn count_activities(conn: &mut PgConnection, ids: &[uuid::Uuid]) -> Re
     Ok(found)
 }
 
+/// People to be matched among.
+pub async fn fill_contacts(conn: &mut PgConnection, tenant_id: domain::TenantId, n: i32) -> Result<()> {
+    sqlx::query(
+        "insert into public.contacts (tenant_id, email, phone_number, first_name)
+         select $1, 'person' || n || '@example.com', '+1212' || lpad(n::text, 7, '2'), 'Person ' || n from generate_series(1, $2) n",
+    )
+    .bind(tenant_id.0)
+    .bind(n)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 pub async fn setting(conn: &mut PgConnection, name: &str) -> Result<String> {
     Ok(sqlx::query_scalar("select current_setting($1)").bind(name).fetch_one(conn).await?)
 }

@@ -8,8 +8,11 @@ use uuid::Uuid;
 use crate::{Error, Result};
 
 /// Every column that names a blob, beside a `tenant_id`. A table that is not there yet names nothing.
-pub const REFERENCES: &[(&str, &str)] =
-    &[("public.source_documents", "blob_key"), ("tributary.activity_payloads", "blob_key")];
+pub const REFERENCES: &[(&str, &str)] = &[
+    ("public.source_documents", "blob_key"),
+    ("tributary.activity_payloads", "blob_key"),
+    ("tributary.activity_attachments", "blob_key"),
+];
 
 /// Any number of ours: shared by those who copy the objects, held alone by who removes some.
 const LOCK: i64 = 0x7472_6962_626c_6f62;

@@ -20,6 +20,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_blobs", include_str!("../../../migrations/0004_blobs.sql")),
     ("0005_memory", include_str!("../../../migrations/0005_memory.sql")),
     ("0006_intake", include_str!("../../../migrations/0006_intake.sql")),
+    ("0007_door", include_str!("../../../migrations/0007_door.sql")),
 ];
 
 /// The schema this binary works with.

@@ -19,6 +19,7 @@ pub const RULES: &[Rule] = &[
     Rule { table: "ai.vectorizer_worker_process", keep_days: 7, what: "workers that went silent" },
     Rule { table: "tributary.sessions", keep_days: 1, what: "sessions and sign-in links after they expired" },
     Rule { table: "tributary.alerts", keep_days: 90, what: "alerts after they closed" },
+    Rule { table: "tributary.channel_refusals", keep_days: 30, what: "what channels refused, and why" },
     Rule { table: "tributary.activity_payloads", keep_days: 90, what: "untouched originals of events" },
     Rule {
         table: "pgmq.a_*",
@@ -52,6 +53,7 @@ pub async fn enforce(conn: &mut PgConnection, at: Option<DateTime<Utc>>, queues:
     for sql in [
         "delete from tributary.sessions where expires_at < coalesce($1, now()) - interval '1 day'",
         "delete from tributary.alerts where closed_at < coalesce($1, now()) - interval '90 days'",
+        "delete from tributary.channel_refusals where created_at < coalesce($1, now()) - interval '30 days'",
         "delete from tributary.activity_payloads where created_at < coalesce($1, now()) - interval '90 days'",
     ] {
         gone += sqlx::query(sql).bind(at).execute(&mut *conn).await?.rows_affected();

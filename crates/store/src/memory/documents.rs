@@ -1,7 +1,7 @@
 //! Documents: what is stored of each record, written in batches.
 
 use chrono::{DateTime, Utc};
-use domain::{DocumentId, Record, TenantId};
+use domain::{ActivityId, DocumentId, Record, TenantId};
 use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -212,6 +212,21 @@ impl Document {
 /// One of the caller's documents, by its own transaction's row security.
 pub async fn get(conn: &mut PgConnection, id: Uuid) -> Result<Option<Document>> {
     Ok(sqlx::query_as(include_str!("../sql/document_get.sql")).bind(id).fetch_optional(conn).await?)
+}
+
+/// The document that an activity became, if it did yet.
+pub async fn of_activity(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Option<Uuid>> {
+    Ok(sqlx::query_scalar(
+        "select d.id from public.activities a
+         join public.source_documents d on d.tenant_id = a.tenant_id and d.external_id = 'activity:' || a.id
+             and d.source_id = coalesce((select s.id from public.connected_sources s where s.tenant_id = a.tenant_id and s.id = a.provider_id),
+                 (select m.id from public.connected_sources m where m.tenant_id = a.tenant_id and m.provider = 'manual'))
+         where a.tenant_id = $1 and a.id = $2 and d.deleted_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_optional(conn)
+    .await?)
 }
 
 /// A line of a list of documents.

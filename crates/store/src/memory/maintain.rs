@@ -1,11 +1,11 @@
 //! What search relies on and nobody waits for: counts, rarities, and the index of a large tenant's vectors.
 
 use domain::TenantId;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::VectorTable;
-use crate::{Db, Result};
+use crate::{Db, Result, indexes};
 
 /// Up to that many chunks a tenant is searched exactly; an index would only cost recall.
 pub const EXACT_CHUNKS: i64 = 10_000;
@@ -65,38 +65,20 @@ pub fn index_name(table: &VectorTable, tenant_id: TenantId) -> String {
     format!("vectors_{}_{}", table.model().chars().take(20).collect::<String>(), tenant_id.0.simple())
 }
 
-/// Builds a tenant's own index over its vectors without keeping anybody from writing. One that an interrupted build left behind is
-/// dropped first. Safe to repeat.
+/// Builds a tenant's own index over its vectors without keeping anybody from writing. Safe to repeat.
 pub async fn build_index(db: &Db, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
-    let mut conn = db.to().0.clone().application_name("tributary index").connect().await?;
-    // Its own session: the owner's rights, no time limit, and nothing of it left when it ends.
-    sqlx::raw_sql("set role tributary_owner; set statement_timeout = 0; set maintenance_work_mem = '512MB'")
-        .execute(&mut conn)
-        .await?;
-    let name = index_name(table, tenant_id);
-    let is_valid: Option<bool> = sqlx::query_scalar(
-        "select i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
-         where c.relnamespace = 'memory'::regnamespace and c.relname = $1",
+    let mut conn = db.acquire().await?;
+    let schema: String = sqlx::query_scalar(
+        "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'",
     )
-    .bind(&name)
-    .fetch_optional(&mut conn)
+    .fetch_one(&mut *conn)
     .await?;
-    if is_valid == Some(false) {
-        sqlx::raw_sql(AssertSqlSafe(format!("drop index concurrently memory.{name}"))).execute(&mut conn).await?;
-    }
-    if is_valid != Some(true) {
-        let schema: String = sqlx::query_scalar(
-            "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'",
-        )
-        .fetch_one(&mut conn)
-        .await?;
-        let sql = format!(
-            "create index concurrently {name} on memory.vectors_{} using hnsw (embedding {schema}.halfvec_ip_ops) where tenant_id = '{tenant_id}'",
-            table.model()
-        );
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await?;
-    }
-    Ok(conn.close().await?)
+    drop(conn);
+    let on = format!(
+        "memory.vectors_{} using hnsw (embedding {schema}.halfvec_ip_ops) where tenant_id = '{tenant_id}'",
+        table.model()
+    );
+    indexes::build(db, "memory", &index_name(table, tenant_id), &on).await
 }
 
 /// From now on searches of this tenant use its index.

@@ -1,0 +1,167 @@
+//! Contacts: whom events are from. Every address of one is a row of `contact_keys`, kept by triggers; matching is the database's.
+
+use chrono::{DateTime, Utc};
+use domain::{ContactId, PersonId, TenantId};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Contact {
+    pub id: i64,
+    pub email: Option<String>,
+    pub phone_number: Option<String>,
+    pub first_name: Option<String>,
+    pub last_name: Option<String>,
+    pub company: Option<String>,
+    pub tags: Vec<String>,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Contact {
+    /// What to call somebody, of what is known.
+    pub fn called(&self) -> String {
+        let names = [&self.first_name, &self.last_name].into_iter().flatten().map(|name| name.trim());
+        let name = names.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(" ");
+        let addresses = [&self.email, &self.phone_number].into_iter().flatten().map(String::as_str);
+        [name.as_str()].into_iter().chain(addresses).find(|text| !text.is_empty()).unwrap_or("Somebody").to_owned()
+    }
+}
+
+/// What is known of somebody. Addresses are in their normal form.
+#[derive(Clone, Debug, Default)]
+pub struct NewContact {
+    pub email: Option<String>,
+    pub phone_number: Option<String>,
+    pub first_name: Option<String>,
+    pub last_name: Option<String>,
+    pub company: Option<String>,
+    pub tags: Vec<String>,
+    pub person_id: Option<PersonId>,
+}
+
+const COLUMNS: &str = "id, email, phone_number, first_name, last_name, company, tags, created_at";
+
+pub async fn create(conn: &mut PgConnection, tenant_id: TenantId, new: &NewContact) -> Result<ContactId> {
+    let id = sqlx::query_scalar(
+        "insert into public.contacts (tenant_id, email, phone_number, first_name, last_name, company, tags, sales_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8) returning id",
+    )
+    .bind(tenant_id.0)
+    .bind(&new.email)
+    .bind(&new.phone_number)
+    .bind(&new.first_name)
+    .bind(&new.last_name)
+    .bind(&new.company)
+    .bind(&new.tags)
+    .bind(new.person_id.map(|person| person.0))
+    .fetch_one(conn)
+    .await?;
+    Ok(ContactId(id))
+}
+
+/// What became of an imported row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Imported {
+    Created,
+    Updated,
+    Unchanged,
+}
+
+/// Brings somebody in: who is known by one of the addresses is completed with what was missing, nobody is overwritten.
+pub async fn import(conn: &mut PgConnection, tenant_id: TenantId, new: &NewContact) -> Result<Imported> {
+    let mut known: Option<i64> = None;
+    for address in [&new.email, &new.phone_number].into_iter().flatten() {
+        if known.is_none() {
+            known = sqlx::query_scalar("select tributary.match_contact($1, $2)")
+                .bind(tenant_id.0)
+                .bind(address)
+                .fetch_one(&mut *conn)
+                .await?;
+        }
+    }
+    let Some(id) = known else {
+        create(conn, tenant_id, new).await?;
+        return Ok(Imported::Created);
+    };
+    let changed = sqlx::query(include_str!("sql/contact_complete.sql"))
+        .bind(tenant_id.0)
+        .bind(id)
+        .bind(&new.email)
+        .bind(&new.phone_number)
+        .bind(&new.first_name)
+        .bind(&new.last_name)
+        .bind(&new.company)
+        .bind(&new.tags)
+        .execute(conn)
+        .await?;
+    Ok(if changed.rows_affected() == 1 { Imported::Updated } else { Imported::Unchanged })
+}
+
+/// Which contacts a list shows.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    /// A part of a name, a company or an address.
+    pub text: Option<&'a str>,
+    /// Below this one.
+    pub before: Option<ContactId>,
+    pub limit: i64,
+}
+
+/// The newest first.
+pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: &Wanted<'_>) -> Result<Vec<Contact>> {
+    let pattern = wanted.text.map(|text| format!("%{}%", text.replace(['\\', '%', '_'], "")));
+    let sql = format!(
+        "select {COLUMNS} from public.contacts c where tenant_id = $1 and ($2::int8 is null or id < $2)
+             and ($3::text is null or concat_ws(' ', first_name, last_name, company, email, phone_number) ilike $3)
+         order by id desc limit $4"
+    );
+    Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        .bind(tenant_id.0)
+        .bind(wanted.before.map(|id| id.0))
+        .bind(pattern)
+        .bind(wanted.limit)
+        .fetch_all(conn)
+        .await?)
+}
+
+pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<Option<Contact>> {
+    let sql = format!("select {COLUMNS} from public.contacts where tenant_id = $1 and id = $2");
+    Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
+}
+
+/// Addresses by which somebody is recognised, as they were given.
+pub async fn addresses(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "select distinct on (kind, key) coalesce(address, key) from public.contact_keys
+         where tenant_id = $1 and contact_id = $2 and kind <> 'digits' order by kind, key",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// From now on events of this address are this contact's too.
+pub async fn add_address(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId, address: &str) -> Result<()> {
+    sqlx::query("select tributary.add_contact_key($1, $2, $3, 'added')")
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(address)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Makes contacts for addresses, those of one group in the order of their keys: two groups never wait for each other in a ring.
+pub async fn ensure_all(conn: &mut PgConnection, wanted: &[(TenantId, &str, Option<PersonId>)]) -> Result<()> {
+    sqlx::query(include_str!("sql/contacts_ensure.sql"))
+        .bind(wanted.iter().map(|(tenant_id, ..)| tenant_id.0).collect::<Vec<Uuid>>())
+        .bind(wanted.iter().map(|(_, address, _)| *address).collect::<Vec<_>>())
+        .bind(wanted.iter().map(|(.., person_id)| person_id.map(|person| person.0)).collect::<Vec<_>>())
+        .execute(conn)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Indexes that are built while everybody goes on writing. Migrations build none over a table that may be large.
+
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+
+use crate::{Db, Result};
+
+/// Schema, name, and what it is on: built by the upkeep task `indexes` wherever they are missing.
+pub const LATER: &[(&str, &str, &str)] = &[
+    (
+        "public",
+        "activities_channel_idx",
+        "public.activities (tenant_id, provider_id, created_at) where provider_id is not null",
+    ),
+    ("public", "activities_unmatched_idx", "public.activities (tenant_id, created_at) where contact_id is null"),
+    ("public", "activities_failed_idx", "public.activities (tenant_id, created_at) where processing_status = 'failed'"),
+];
+
+/// Builds an index unless it is there. One that an interrupted build left behind is dropped first. Safe to repeat.
+pub async fn build(db: &Db, schema: &str, name: &str, on: &str) -> Result<()> {
+    let mut conn = db.to().0.clone().application_name("tributary index").connect().await?;
+    // Its own session: the owner's rights, no time limit, and nothing of it left when it ends.
+    sqlx::raw_sql("set role tributary_owner; set statement_timeout = 0; set maintenance_work_mem = '512MB'")
+        .execute(&mut conn)
+        .await?;
+    let is_valid: Option<bool> = sqlx::query_scalar(
+        "select i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
+         where c.relnamespace = $1::regnamespace and c.relname = $2",
+    )
+    .bind(schema)
+    .bind(name)
+    .fetch_optional(&mut conn)
+    .await?;
+    if is_valid == Some(false) {
+        sqlx::raw_sql(AssertSqlSafe(format!("drop index concurrently {schema}.{name}"))).execute(&mut conn).await?;
+    }
+    if is_valid != Some(true) {
+        sqlx::raw_sql(AssertSqlSafe(format!("create index concurrently {name} on {on}"))).execute(&mut conn).await?;
+    }
+    Ok(conn.close().await?)
+}
