@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bytes::Bytes;
 use domain::{Fault, Secret};
 use serde::Serialize;
 
@@ -36,5 +37,23 @@ impl Http {
         let sent = self.0.post(url.reveal()).json(body).send().await;
         let answered = sent.and_then(reqwest::Response::error_for_status);
         answered.map(|_| ()).map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))
+    }
+
+    /// Posts as it is; returns the status and the beginning of the answer. The URL may carry a token, so it is in no error.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: &[(&'static str, String)],
+        body: Bytes,
+    ) -> Result<(u16, String), Fault> {
+        let mut request = self.0.post(url).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let failed = |error: reqwest::Error| Fault::Transient(anyhow::Error::new(error.without_url()));
+        let answer = request.send().await.map_err(failed)?;
+        let status = answer.status().as_u16();
+        let text = answer.text().await.map_err(failed)?;
+        Ok((status, text.chars().take(2_000).collect()))
     }
 }

@@ -1,11 +1,12 @@
 //! Every setting: its default, its environment variable and its help are one field here. `tributary config` prints what is in
 //! force, and where it came from.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, ValueEnum, parser::ValueSource};
-use domain::Secret;
+use domain::{Region, Secret};
+use ipnet::IpNet;
 use serde::Serialize;
 
 #[derive(Args, Clone, Debug)]
@@ -40,6 +41,16 @@ pub struct Config {
     /// How others reach this server, when a proxy stands before it, such as `https://hear.example.com`. Shown in links; https makes cookies secure.
     #[arg(long, env = "PUBLIC_URL", global = true, hide_short_help = true, value_parser = public_url)]
     pub public_url: Option<String>,
+
+    /// Proxies whose word on the caller's address (`X-Forwarded-For`) is taken, as addresses or networks. Default: this machine's own,
+    /// where PUBLIC_URL is set.
+    #[arg(long, env = "TRUSTED_PROXIES", value_delimiter = ',', global = true, hide_short_help = true, value_parser = network)]
+    pub trusted_proxies: Option<Vec<IpNet>>,
+
+    /// The country in which telephone numbers without a country code are dialled, such as US, DE or BR. Default: none, such numbers are
+    /// matched by their last ten digits alone.
+    #[arg(long, env = "PHONE_REGION", global = true, hide_short_help = true)]
+    pub phone_region: Option<Region>,
 
     /// Largest request body accepted, in bytes, where a door has no limit of its own.
     #[arg(long, env = "REQUEST_MAX_BYTES", default_value_t = 1_048_576, global = true, hide_short_help = true)]
@@ -146,6 +157,17 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Whether a connection's other end is a proxy of ours, whose word on the caller's address is taken.
+    pub fn is_trusted_proxy(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        match &self.trusted_proxies {
+            Some(networks) => networks.iter().any(|network| network.contains(&peer)),
+            None => self.public_url.is_some() && peer.is_loopback(),
+        }
+    }
+}
+
 /// One line of `tributary config`.
 #[derive(Debug, Serialize)]
 pub struct Setting {
@@ -193,6 +215,11 @@ fn default_data_dir() -> PathBuf {
 
 fn public_url(text: &str) -> Result<String, String> {
     plain_url(text).ok_or_else(|| "a public URL looks like https://hear.example.com".into())
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    network.ok_or_else(|| "a network looks like 10.0.0.0/8, an address like 192.168.1.2".into())
 }
 
 fn base_url(text: &str) -> Result<String, String> {

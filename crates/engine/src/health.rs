@@ -34,6 +34,18 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Queues, read why, then retry or skip each".into(),
         });
     }
+    let refusing = store::channels::refusing(&mut conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
+    findings.extend(refusing.into_iter().map(|refusing| Finding {
+        kind: "channel_refuses",
+        subject: refusing.channel_id.to_string(),
+        what: format!(
+            "channel {} refused {} within ten minutes: {}",
+            refusing.name,
+            plural(refusing.n, "request", "requests"),
+            refusing.reason
+        ),
+        todo: "open Channels and read what it refused, and why".into(),
+    }));
     let mut workers = Vec::new();
     if caller.operates() {
         workers = list_workers(env, &mut conn).await?;
@@ -65,6 +77,8 @@ pub async fn list_workers(env: &Env, conn: &mut store::Connection) -> store::Res
     store::workers::list(conn, &due).await
 }
 
+/// Within ten minutes: more than a scanner or a retry, less than a sender with the wrong secret.
+const MANY_REFUSED: i64 = 20;
 const LONG_TRANSACTION: Duration = Duration::from_secs(300);
 
 fn worker_findings(workers: &[Worker]) -> Vec<Finding> {

@@ -1,10 +1,12 @@
 //! What the product does: settings, the environment of everything that runs, and the one way to do background work.
 //! No SQL text, no HTTP server, no HTTP client.
 
+pub mod activities;
 pub mod agent;
 pub mod bench;
 pub mod blobs;
 pub mod config;
+pub mod contacts;
 pub mod database;
 pub mod enrich;
 pub mod env;

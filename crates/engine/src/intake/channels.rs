@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::{ChannelId, PersonId, Secret, TenantId};
-use hmac::Hmac;
-use sha2::Sha256;
+use chrono::{DateTime, Utc};
+use domain::{ChannelId, PersonId, TenantId};
+use metrics::Counter;
 use store::channels::{Opened, Provider};
 use tokio::sync::Semaphore;
 
-use super::guard;
+use super::guard::Keys;
 use crate::Env;
 
 /// A closed channel is refused everywhere within 5 s: this, and a request that was under way.
@@ -23,28 +23,32 @@ const MOST_KNOWN: usize = 4_096;
 const LOOKUPS_AT_ONCE: usize = 4;
 const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
 
-/// An open channel, ready to check and label what comes.
+/// A channel, ready to check and label what comes. One that is closed is known too: its owner is told what it refused.
 pub(super) struct Channel {
     pub id: ChannelId,
     pub tenant_id: TenantId,
     pub provider: Provider,
     pub person_id: Option<PersonId>,
     pub max_per_minute: Option<u32>,
-    pub bearer: Secret,
-    /// Keyed with the channel's webhook secret.
-    pub mac: Hmac<Sha256>,
+    pub auto_create_contacts: bool,
+    pub keys: Arc<Keys>,
+    pub accepted: Counter,
+    pub redelivered: Counter,
 }
 
 impl Channel {
-    pub fn new(opened: Opened) -> Self {
+    pub fn new(opened: &Opened, now: DateTime<Utc>) -> Self {
+        let label = opened.id.to_string();
         Self {
             id: opened.id,
             tenant_id: opened.tenant_id,
             provider: opened.provider,
             person_id: opened.person_id,
             max_per_minute: opened.max_per_minute.and_then(|most| u32::try_from(most).ok()),
-            mac: guard::keyed(opened.secrets.webhook_secret.reveal().as_bytes()),
-            bearer: opened.secrets.bearer,
+            auto_create_contacts: opened.auto_create_contacts,
+            keys: Arc::new(Keys::of(opened, now)),
+            accepted: metrics::counter!("tributary_intake_accepted_total", "channel" => label.clone()),
+            redelivered: metrics::counter!("tributary_intake_redelivered_total", "channel" => label),
         }
     }
 }
@@ -56,7 +60,7 @@ pub(super) struct Channels {
 
 #[derive(Clone)]
 struct Known {
-    /// None: nobody's key, or a channel that takes nothing.
+    /// None: nobody's key.
     channel: Option<Arc<Channel>>,
     until: Instant,
 }
@@ -68,7 +72,7 @@ impl Default for Channels {
 }
 
 impl Channels {
-    /// The open channel of a key, if there is one. Asks the database unless it was asked just now.
+    /// The channel of a key, if there is one. Asks the database unless it was asked just now.
     pub async fn find(&self, env: &Env, key_hash: [u8; 32]) -> store::Result<Option<Arc<Channel>>> {
         match self.fresh(&key_hash) {
             Some(known) => Ok(known.channel),
@@ -89,7 +93,7 @@ impl Channels {
         });
         let known = match found.await {
             Ok(found) => {
-                let channel = found.filter(|opened| opened.is_active).map(|opened| Arc::new(Channel::new(opened)));
+                let channel = found.map(|opened| Arc::new(Channel::new(&opened, env.clock.now())));
                 let lasts = if channel.is_some() { FRESH } else { BRIEFLY };
                 Known { channel, until: asked + lasts }
             }

@@ -7,8 +7,11 @@ mod guard;
 mod limits;
 mod normalise;
 mod receive;
+mod refusals;
 mod room;
+mod sample;
 
-pub use guard::sign;
+pub use guard::{are_networks, sign, sign_standard, sign_twilio};
 pub use limits::network;
-pub use receive::{BODY_BYTES, Intake, Knock, Received, Refusal};
+pub use receive::{Intake, Knock, Received, Refusal, Visit};
+pub use sample::{Sample, sample, url};

@@ -5,26 +5,33 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use domain::{ActivityId, ChannelId, Secret, TenantId};
+use domain::{ActivityId, BlobKey, ChannelId, Secret, TenantId};
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use metrics::{Counter, Histogram};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use metrics::Histogram;
 use sha2::{Digest as _, Sha256};
-use store::activities::{Arrival, Original};
+use store::activities::{Arrival, Attachment, Original};
+use store::channels::Provider;
 use store::crash::{self, Point};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 
 use super::channels::{Channel, Channels};
 use super::committer;
-use super::guard::Check;
+use super::guard::{self, Check};
 use super::limits::{PerMinute, network};
-use super::normalise::{self, Malformed};
+use super::normalise::{self, File, Malformed, Normal, Sent};
+use super::refusals::Refusals;
 use super::room::{Place, Room, Waiting};
 use crate::Env;
 
-/// Largest body of a generic webhook.
-pub const BODY_BYTES: usize = 1 << 20;
+/// Largest body of a webhook.
+const BODY_BYTES: usize = 1 << 20;
+/// Largest e-mail of Postmark's: attachments come inside.
+const MAIL_BYTES: usize = 50 << 20;
+/// A body of nobody's channel, kept while its signature is computed; and how many at once.
+const STRANGERS_BYTES: usize = 64 << 10;
+const STRANGERS: usize = 256;
 /// Larger originals go to the blob store.
 const INLINE_BYTES: usize = 64 << 10;
 /// Refused requests a minute, by channel and address; further ones are not even looked at.
@@ -37,8 +44,8 @@ const HOLD: Duration = Duration::from_secs(10);
 pub enum Refusal {
     #[error("the key, or the signature, is not accepted")]
     Unverified,
-    #[error("the body is larger than {BODY_BYTES} bytes")]
-    TooLarge,
+    #[error("the body is larger than {most} bytes")]
+    TooLarge { most: usize },
     #[error("the body cannot be understood: {0}")]
     Malformed(&'static str),
     #[error("too many requests")]
@@ -55,12 +62,23 @@ impl Refusal {
     fn reason(&self) -> &'static str {
         match self {
             Self::Unverified => "unverified",
-            Self::TooLarge => "too_large",
+            Self::TooLarge { .. } => "too_large",
             Self::Malformed(_) => "malformed",
             Self::TooMany { .. } => "too_many",
             Self::Full => "full",
             Self::Away(_) => "away",
             Self::Broken(_) => "broken",
+        }
+    }
+
+    fn status(&self) -> u16 {
+        match self {
+            Self::Unverified => 401,
+            Self::TooLarge { .. } => 413,
+            Self::Malformed(_) => 400,
+            Self::TooMany { .. } => 429,
+            Self::Full | Self::Away(_) => 503,
+            Self::Broken(_) => 500,
         }
     }
 }
@@ -75,8 +93,19 @@ impl From<Malformed> for Refusal {
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     pub id: ActivityId,
+    pub provider: Provider,
     /// Delivered again, it is the same event.
     pub has_event_key: bool,
+}
+
+/// Somebody comes with a request.
+#[derive(Clone, Copy)]
+pub struct Visit<'a> {
+    pub key: &'a str,
+    /// Path and query as they stand in the request line.
+    pub target: &'a str,
+    pub address: IpAddr,
+    pub headers: &'a HeaderMap,
 }
 
 /// The door. Cloning shares it.
@@ -85,17 +114,18 @@ pub struct Intake(Arc<Inner>);
 
 struct Inner {
     env: Env,
+    base_url: String,
     channels: Channels,
     room: Arc<Room>,
     /// By channel, and by nobody's channel.
     refused: PerMinute<(Option<ChannelId>, IpAddr)>,
     verified: PerMinute<ChannelId>,
+    refusals: Refusals,
+    strangers: Arc<Semaphore>,
     counters: Arc<Counters>,
 }
 
 pub(super) struct Counters {
-    accepted: Counter,
-    redelivered: Counter,
     pub group_rows: Histogram,
     pub wait_seconds: Histogram,
 }
@@ -103,17 +133,18 @@ pub(super) struct Counters {
 impl Intake {
     pub fn new(env: Env) -> Self {
         let counters = Counters {
-            accepted: metrics::counter!("tributary_intake_accepted_total"),
-            redelivered: metrics::counter!("tributary_intake_redelivered_total"),
             group_rows: metrics::histogram!("tributary_intake_group_rows"),
             wait_seconds: metrics::histogram!("tributary_intake_wait_seconds"),
         };
         Self(Arc::new(Inner {
+            base_url: env.config.base_url(),
             env,
             channels: Channels::default(),
             room: Arc::default(),
             refused: PerMinute::default(),
             verified: PerMinute::default(),
+            refusals: Refusals::default(),
+            strangers: Arc::new(Semaphore::new(STRANGERS)),
             counters: Arc::new(counters),
         }))
     }
@@ -132,25 +163,29 @@ impl Intake {
         }
     }
 
-    /// A channel was closed or deleted: refused at once in this process.
+    /// Writes down what was refused; until dropped.
+    pub async fn note_refusals(self) {
+        self.0.refusals.write(&self.0.env).await;
+    }
+
+    /// A channel was closed, changed or deleted: known anew at once in this process.
     pub fn forget(&self, id: ChannelId) {
         self.0.channels.forget(id);
     }
 
-    /// Somebody wants to bring something to the channel of `key`. An error is said before the body is read.
-    pub async fn knock(&self, key: &str, address: IpAddr, headers: &HeaderMap) -> Result<Knock, Refusal> {
-        self.enter(key, address, headers).await.inspect_err(count)
+    /// Somebody wants to bring something to the channel of the visit's key. An error is said before the body is read.
+    pub async fn knock(&self, visit: Visit<'_>) -> Result<Knock, Refusal> {
+        self.enter(visit).await.inspect_err(|refusal| count(refusal, None))
     }
 
-    async fn enter(&self, key: &str, address: IpAddr, headers: &HeaderMap) -> Result<Knock, Refusal> {
-        let (inner, address) = (&self.0, network(address));
-        let said_bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        if said_bytes.is_some_and(|bytes| bytes > BODY_BYTES) {
-            return Err(Refusal::TooLarge);
+    async fn enter(&self, visit: Visit<'_>) -> Result<Knock, Refusal> {
+        let (inner, headers) = (&self.0, visit.headers);
+        if headers.get(CONTENT_ENCODING).is_some_and(|value| value != "identity") {
+            return Err(Refusal::Malformed("send it without Content-Encoding"));
         }
-        let key_hash = store::keys::hash(&Secret::new(key));
+        let key_hash = store::keys::hash(&Secret::new(visit.key));
         // Who tries one key after the other asks the database no more, but an address may be shared with a good sender.
-        if let Some(wait) = inner.refused.is_over(&(None, address), MOST_REFUSED)
+        if let Some(wait) = inner.refused.is_over(&(None, network(visit.address)), MOST_REFUSED)
             && !inner.channels.is_known(&key_hash)
         {
             return Err(Refusal::TooMany { wait });
@@ -161,13 +196,46 @@ impl Intake {
         let asked = Instant::now();
         let channel = inner.channels.find(&inner.env, key_hash).await.map_err(database)?;
         let hold = HOLD.saturating_sub(asked.elapsed());
-        // Only who knows a channel's key takes a place and is kept in memory.
-        let place = match &channel {
-            Some(_) => Some(inner.room.reserve(said_bytes.unwrap_or(BODY_BYTES)).ok_or(Refusal::Full)?),
-            None => None,
+        let request = guard::Request {
+            headers,
+            target: visit.target,
+            base_url: &inner.base_url,
+            address: visit.address,
+            now: inner.env.clock.now(),
         };
-        let check = Check::begin(channel.as_deref(), headers);
-        Ok(Knock { intake: self.clone(), address, channel, place, check, hold, bytes: 0, body: Body::Empty })
+        let check = Check::begin(channel.as_ref().map(|channel| &channel.keys), request);
+        let most = if check.is_placed() { MAIL_BYTES } else { BODY_BYTES };
+        let said_bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        let stranger = match &channel {
+            None if check.wants_body() => inner.strangers.clone().try_acquire_owned().ok(),
+            _ => None,
+        };
+        let mut knock = Knock {
+            intake: self.clone(),
+            address: visit.address,
+            channel,
+            place: None,
+            _stranger: stranger,
+            is_kept: false,
+            check,
+            hold,
+            most,
+            said_bytes: said_bytes.unwrap_or(0),
+            bytes: 0,
+            body: Body::Empty,
+        };
+        if said_bytes.is_some_and(|bytes| bytes > most) {
+            return Err(knock.refuse(Refusal::TooLarge { most }, None));
+        }
+        // Only who knows a channel's key takes a place and is kept in memory, but for a little that a check needs.
+        if knock.channel.is_some() {
+            let Some(place) = inner.room.reserve(said_bytes.unwrap_or(most)) else {
+                return Err(knock.refuse(Refusal::Full, None));
+            };
+            knock.place = Some(place);
+        }
+        knock.is_kept = knock.place.is_some() || knock._stranger.is_some();
+        Ok(knock)
     }
 }
 
@@ -177,9 +245,14 @@ pub struct Knock {
     address: IpAddr,
     channel: Option<Arc<Channel>>,
     place: Option<Place>,
+    _stranger: Option<OwnedSemaphorePermit>,
+    is_kept: bool,
     check: Check,
     /// What is left of it after asking whose channel this is.
     hold: Duration,
+    /// Bytes it may have, and those it was said to have.
+    most: usize,
+    said_bytes: usize,
     bytes: usize,
     body: Body,
 }
@@ -191,68 +264,106 @@ enum Body {
     Many(BytesMut),
 }
 
+impl Body {
+    /// `expected`: how long it will be, if that was said. A large one is not copied as it grows.
+    fn add(&mut self, piece: Bytes, expected: usize) {
+        *self = match std::mem::replace(self, Self::Empty) {
+            Self::Empty => Self::One(piece),
+            Self::One(first) => {
+                let mut both = BytesMut::with_capacity(expected.max(2 * (first.len() + piece.len())));
+                both.extend_from_slice(&first);
+                both.extend_from_slice(&piece);
+                Self::Many(both)
+            }
+            Self::Many(mut all) => {
+                all.extend_from_slice(&piece);
+                Self::Many(all)
+            }
+        };
+    }
+
+    fn whole(self) -> Bytes {
+        match self {
+            Self::Empty => Bytes::new(),
+            Self::One(body) => body,
+            Self::Many(body) => body.freeze(),
+        }
+    }
+}
+
 impl Knock {
     /// The next piece of the body.
     pub fn push(&mut self, piece: Bytes) -> Result<(), Refusal> {
         self.bytes += piece.len();
-        if self.bytes > BODY_BYTES {
-            return Err(Refusal::TooLarge).inspect_err(count);
+        if self.bytes > self.most {
+            let refusal = self.refuse(Refusal::TooLarge { most: self.most }, None);
+            return Err(refusal).inspect_err(|refusal| count(refusal, self.channel.as_deref()));
         }
         self.check.update(&piece);
-        if self.channel.is_some() {
-            self.body = match std::mem::replace(&mut self.body, Body::Empty) {
-                Body::Empty => Body::One(piece),
-                Body::One(first) => {
-                    let mut both = BytesMut::with_capacity(2 * (first.len() + piece.len()));
-                    both.extend_from_slice(&first);
-                    both.extend_from_slice(&piece);
-                    Body::Many(both)
-                }
-                Body::Many(mut all) => {
-                    all.extend_from_slice(&piece);
-                    Body::Many(all)
-                }
-            };
+        if self.is_kept {
+            self.body.add(piece, self.said_bytes);
+            if self.channel.is_none() && self.bytes > STRANGERS_BYTES {
+                (self.is_kept, self.body) = (false, Body::Empty);
+            }
         }
         Ok(())
     }
 
-    /// The body is complete: who brought it is verified, then it is made durable.
-    pub async fn deliver(self, headers: &HeaderMap) -> Result<Received, Refusal> {
-        self.bring(headers).await.inspect_err(count)
+    /// Writes down why, for the channel's owner; the sender is told the refusal alone.
+    fn refuse(&self, refusal: Refusal, why: Option<guard::Why>) -> Refusal {
+        if let Some(channel) = &self.channel {
+            let reason = why.map_or_else(|| refusal.to_string(), str::to_owned);
+            let refusals = &self.intake.0.refusals;
+            refusals.note(channel.tenant_id, channel.id, refusal.status(), reason, self.address);
+        }
+        refusal
     }
 
-    async fn bring(self, headers: &HeaderMap) -> Result<Received, Refusal> {
-        let inner = &self.intake.0;
-        let passes = self.check.passes();
-        let (Some(channel), Some(mut place), true) = (&self.channel, self.place, passes) else {
-            let whose = (self.channel.as_ref().map(|channel| channel.id), self.address);
+    /// The body is complete: who brought it is verified, then it is made durable.
+    pub async fn deliver(mut self, headers: &HeaderMap) -> Result<Received, Refusal> {
+        let received = self.bring(headers).await;
+        received.inspect_err(|refusal| count(refusal, self.channel.as_deref()))
+    }
+
+    async fn bring(&mut self, headers: &HeaderMap) -> Result<Received, Refusal> {
+        let intake = self.intake.clone();
+        let inner = &intake.0;
+        let body = std::mem::replace(&mut self.body, Body::Empty).whole();
+        let verdict = self.check.passes(&body);
+        let (Some(channel), Some(mut place), Ok(())) = (self.channel.clone(), self.place.take(), verdict) else {
+            let whose = (self.channel.as_ref().map(|channel| channel.id), network(self.address));
             return Err(match inner.refused.count(whose, MOST_REFUSED) {
-                Ok(()) => Refusal::Unverified,
-                Err(wait) => Refusal::TooMany { wait },
+                Ok(()) => self.refuse(Refusal::Unverified, verdict.err()),
+                Err(wait) => Refusal::TooMany { wait }, // enough of it is written down
             });
         };
         if let Some(most) = channel.max_per_minute {
-            inner.verified.count(channel.id, most).map_err(|wait| Refusal::TooMany { wait })?;
+            let counted = inner.verified.count(channel.id, most);
+            counted.map_err(|wait| self.refuse(Refusal::TooMany { wait }, None))?;
         }
-        let body = match self.body {
-            Body::Empty => Bytes::new(),
-            Body::One(body) => body,
-            Body::Many(body) => body.freeze(),
-        };
-        let event_key = normalise::event_key(channel.provider, headers)?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let normal = normalise::normalise(channel.provider, content_type, &body)?;
-        let sha256 = Sha256::digest(&body).into();
-        let until = tokio::time::Instant::now() + self.hold;
-        let original = if body.len() <= INLINE_BYTES {
-            Original::Body(body)
+        let region = inner.env.config.phone_region;
+        let sent = Sent { headers, content_type, body: &body, region };
+        let normalised =
+            apart(body.len(), || (normalise::normalise(channel.provider, &sent), Sha256::digest(&body).into()));
+        let (normal, sha256) = (normalised.0.map_err(|malformed| self.refuse(malformed.into(), None))?, normalised.1);
+        let Normal { r#type, direction, raw_data, mut metadata, event_key, files, party } = normal;
+        let slowly = Duration::from_secs((body.len() / BODY_BYTES) as u64); // a large mail is given time to reach its store
+        let until = tokio::time::Instant::now() + self.hold + slowly;
+        let (original, attachments) = if body.len() <= INLINE_BYTES && files.is_empty() {
+            (Original::Body(body), Vec::new())
         } else {
-            let kept = Box::pin(keep(&inner.env, channel.tenant_id, &body)); // boxed: large, and rarely needed
-            tokio::time::timeout_at(until, kept).await.map_err(|_| Refusal::Away(store::Error::TimedOut))?
+            let kept = Box::pin(keep_all(&inner.env, channel.tenant_id, body, files)); // boxed: large, and rarely needed
+            let away =
+                |_| self.refuse(Refusal::Away(store::Error::TimedOut), Some("its files could not be stored in time"));
+            tokio::time::timeout_at(until, kept).await.map_err(away)?
         };
+        if !attachments.is_empty() {
+            metadata.push_ours("attachments", &serde_json::to_string(&attachments).unwrap_or_default());
+        }
+        let metadata = metadata.to_json();
         let inline_bytes = if let Original::Body(body) = &original { body.len() } else { 0 };
-        place.resize(inline_bytes + normal.raw_data.len() + normal.metadata.len());
+        place.resize(inline_bytes + raw_data.len() + metadata.len());
         let has_event_key = event_key.is_some();
         let arrival = Arrival {
             id: ActivityId::new(),
@@ -260,39 +371,67 @@ impl Knock {
             channel_id: channel.id,
             person_id: channel.person_id,
             event_key,
-            r#type: normal.r#type,
-            direction: normal.direction,
-            raw_data: normal.raw_data,
-            metadata: normal.metadata,
+            r#type,
+            direction,
+            raw_data,
+            metadata,
             content_type: content_type.map(str::to_owned),
             sha256,
             original,
+            attachments,
+            new_contact: party.filter(|_| channel.auto_create_contacts),
         };
         let (answer, answered) = oneshot::channel();
         inner.room.join(Waiting { arrival, since: Instant::now(), answer, place });
         let stored = match tokio::time::timeout_at(until, answered).await {
             Ok(Ok(Ok(stored))) => stored,
-            Ok(Ok(Err(error))) => return Err(refused(error, inner, channel.id)),
-            Ok(Err(_)) | Err(_) => return Err(Refusal::Away(store::Error::TimedOut)),
+            Ok(Ok(Err(error))) => return Err(self.refuse(refused(error, inner, channel.id), None)),
+            Ok(Err(_)) | Err(_) => return Err(self.refuse(Refusal::Away(store::Error::TimedOut), None)),
         };
-        if stored.is_new {
-            inner.counters.accepted.increment(1)
-        } else {
-            inner.counters.redelivered.increment(1)
-        };
+        let counter = if stored.is_new { &channel.accepted } else { &channel.redelivered };
+        counter.increment(1);
         crash::at(Point::IntakeBeforeAnswer).map_err(Refusal::Away)?;
-        Ok(Received { id: stored.id, has_event_key })
+        Ok(Received { id: stored.id, provider: channel.provider, has_event_key })
     }
 }
 
-/// Puts a large original where its row will find it, trying while the sender waits.
-async fn keep(env: &Env, tenant_id: TenantId, body: &Bytes) -> Original {
+/// Work that takes a while lets others on this thread go on.
+fn apart<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > BODY_BYTES { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// Puts the original of a large event, and its files, where its row will find them.
+async fn keep_all(env: &Env, tenant_id: TenantId, body: Bytes, files: Vec<File>) -> (Original, Vec<Attachment>) {
+    let mut attachments = Vec::new();
+    for file in files {
+        let bytes_of = |file: normalise::Content| apart(body.len(), || file.bytes());
+        // What is no base64 is in the original as it was sent.
+        let Some(bytes) = bytes_of(file.content) else { continue };
+        let plain = |text: String, most: usize| text.chars().filter(|c| *c != '\0').take(most).collect::<String>();
+        attachments.push(Attachment {
+            name: plain(file.name, 255),
+            content_type: file.content_type.map(|text| plain(text, 255)),
+            content_id: file.content_id.map(|text| plain(text, 255)),
+            bytes: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+            blob_key: keep(env, tenant_id, &bytes).await.to_string(),
+        });
+    }
+    let original = if body.len() <= INLINE_BYTES {
+        Original::Body(body)
+    } else {
+        Original::Blob(keep(env, tenant_id, &body).await)
+    };
+    (original, attachments)
+}
+
+/// Trying while the sender waits.
+async fn keep(env: &Env, tenant_id: TenantId, bytes: &Bytes) -> BlobKey {
     loop {
-        let put = async { env.blobs.put(&mut *env.db.acquire().await?, tenant_id, body.clone()).await };
+        let put = async { env.blobs.put(&mut *env.db.acquire().await?, tenant_id, bytes.clone()).await };
         match put.await {
-            Ok(key) => return Original::Blob(key),
+            Ok(key) => return key,
             Err(fault) => {
-                tracing::warn!(error = ?fault, tenant.id = %tenant_id, "a large event's original is not kept yet");
+                tracing::warn!(error = ?fault, tenant.id = %tenant_id, "an event's file is not kept yet");
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         }
@@ -316,6 +455,8 @@ fn database(error: store::Error) -> Refusal {
     if error.is_passing() { Refusal::Away(error) } else { Refusal::Broken(error) }
 }
 
-fn count(refusal: &Refusal) {
-    metrics::counter!("tributary_intake_refused_total", "reason" => refusal.reason()).increment(1);
+fn count(refusal: &Refusal, channel: Option<&Channel>) {
+    let channel = channel.map_or_else(|| "unknown".to_owned(), |channel| channel.id.to_string());
+    metrics::counter!("tributary_intake_refused_total", "reason" => refusal.reason(), "channel" => channel)
+        .increment(1);
 }

@@ -3,13 +3,16 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+use futures_util::FutureExt as _;
 use percent_encoding::percent_decode_str;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Malformed;
+use super::{Content, File, Malformed};
 
 const MOST_DEPTH: usize = 64;
+const MOST_PARTS: usize = 100;
 /// Members and elements, all levels together.
 const MOST_VALUES: usize = 20_000;
 /// PostgreSQL writes numbers out: 1e100000 would be a hundred thousand digits.
@@ -17,8 +20,15 @@ const MOST_EXPONENT: u32 = 400;
 
 pub(super) type Field<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Names (plain) and values (JSON text), as sent: a repeated name is there twice.
-pub(super) fn read<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Vec<Field<'a>>, Malformed> {
+/// Names (plain) and values (JSON text), as sent: a repeated name is there twice. And the files of a multipart body.
+pub(super) fn read<'a>(content_type: Option<&str>, body: &'a Bytes) -> Result<(Vec<Field<'a>>, Vec<File>), Malformed> {
+    match content_type.and_then(|given| multer::parse_boundary(given).ok()) {
+        Some(boundary) => multipart(body, boundary),
+        None => Ok((plain(content_type, body)?, Vec::new())),
+    }
+}
+
+fn plain<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Vec<Field<'a>>, Malformed> {
     let text = std::str::from_utf8(body).map_err(|_| Malformed("it is not UTF-8"))?;
     let trimmed = text.trim_ascii();
     if trimmed.is_empty() {
@@ -39,7 +49,44 @@ pub(super) fn read<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Vec
     } else if media.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("text/")) {
         Ok(vec![("content".into(), quoted(text)?.into())])
     } else {
-        Err(Malformed("send application/json, application/x-www-form-urlencoded or text/plain"))
+        Err(Malformed("send application/json, application/x-www-form-urlencoded, multipart/form-data or text/plain"))
+    }
+}
+
+/// The fields of a multipart form; parts with a file name are files. All of it is here already, so nothing is waited for.
+fn multipart(body: &Bytes, boundary: String) -> Result<(Vec<Field<'static>>, Vec<File>), Malformed> {
+    const BROKEN: Malformed = Malformed("it is no multipart form");
+    let pieces = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body.clone())]);
+    let mut parts = multer::Multipart::new(pieces, boundary);
+    let (mut fields, mut files) = (Vec::new(), Vec::new());
+    loop {
+        let next = parts.next_field().now_or_never().ok_or(BROKEN)?.map_err(|_| BROKEN)?;
+        let Some(part) = next else { return Ok((fields, files)) };
+        if fields.len() + files.len() == MOST_PARTS {
+            return Err(Malformed("it has too many parts"));
+        }
+        let (name, file_name) = (part.name().unwrap_or_default().to_owned(), part.file_name().map(str::to_owned));
+        let content_type = part.content_type().map(ToString::to_string);
+        let bytes = part.bytes().now_or_never().ok_or(BROKEN)?.map_err(|_| BROKEN)?;
+        match file_name {
+            Some(name) => files.push(File { name, content_type, content_id: None, content: Content::Ready(bytes) }),
+            None => {
+                let text = std::str::from_utf8(&bytes).map_err(|_| Malformed("it is not UTF-8"))?;
+                if name.contains('\0') {
+                    return Err(NUL);
+                }
+                fields.push((name.into(), quoted(text)?.into()));
+            }
+        }
+    }
+}
+
+/// What a value says as text: itself, or the first of several.
+pub(super) fn first_text(json: &str) -> Option<String> {
+    match serde_json::from_str(json).ok()? {
+        serde_json::Value::String(text) => Some(text),
+        serde_json::Value::Array(items) => items.into_iter().find_map(|item| Some(item.as_str()?.to_owned())),
+        _ => None,
     }
 }
 
@@ -185,7 +232,7 @@ mod tests {
     use super::*;
 
     fn json(text: &str) -> Result<usize, Malformed> {
-        read(Some("application/json; charset=utf-8"), text.as_bytes()).map(|fields| fields.len())
+        plain(Some("application/json; charset=utf-8"), text.as_bytes()).map(|fields| fields.len())
     }
 
     #[test]
@@ -222,14 +269,14 @@ mod tests {
             let Malformed(said) = json(&text).expect_err(&text[..text.len().min(40)]);
             assert!(said.contains(why), "{said:?} for {:?}", &text[..text.len().min(40)]);
         }
-        assert_eq!(read(None, b"{\"a\":\"\xff\"}"), Err(Malformed("it is not UTF-8")));
-        assert_eq!(read(Some("application/octet-stream"), b"x").map_err(|Malformed(why)| &why[..4]), Err("send"));
+        assert_eq!(plain(None, b"{\"a\":\"\xff\"}"), Err(Malformed("it is not UTF-8")));
+        assert_eq!(plain(Some("application/octet-stream"), b"x").map_err(|Malformed(why)| &why[..4]), Err("send"));
     }
 
     #[test]
     fn values_stay_as_they_were_sent() {
         let text = r#"{"n":123456789012345678901234567890.10,"x":1e400,"a\u0062":{ "k" : [1, 2] },"e":"\ud83d\ude00\\u0000","n":-0}"#;
-        let fields = read(Some("APPLICATION/JSON"), text.as_bytes()).expect("fields");
+        let fields = plain(Some("APPLICATION/JSON"), text.as_bytes()).expect("fields");
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(
             fields,
@@ -244,9 +291,27 @@ mod tests {
     }
 
     #[test]
+    fn a_multipart_form_has_fields_and_files() {
+        let body = "--b\r\nContent-Disposition: form-data; name=\"content\"\r\n\r\nhello \"you\"\r\n\
+            --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"../a.txt\"\r\nContent-Type: text/plain\r\n\r\nin the file\r\n--b--\r\n";
+        let kind = Some("multipart/form-data; boundary=b");
+        let whole = Bytes::from_static(body.as_bytes());
+        let (fields, files) = super::read(kind, &whole).expect("a form");
+        assert_eq!(fields, [("content".into(), r#""hello \"you\"""#.into())]);
+        assert_eq!((files.len(), files[0].name.as_str()), (1, "../a.txt"));
+        assert!(matches!(&files[0].content, Content::Ready(bytes) if bytes == "in the file"));
+        for cut in [0, 1, 20, 60, body.len() - 12] {
+            assert!(super::read(kind, &whole.slice(..cut)).is_err(), "cut at {cut}");
+        }
+        let many = format!("{}--b--", "--b\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n\r\n".repeat(200));
+        let refused = super::read(kind, &many.into()).expect_err("a bomb of parts");
+        assert_eq!(refused, Malformed("it has too many parts"));
+    }
+
+    #[test]
     fn forms_and_plain_text_are_fields_too() {
         fn form(text: &str) -> Result<Vec<Field<'_>>, Malformed> {
-            read(Some("application/x-www-form-urlencoded"), text.as_bytes())
+            plain(Some("application/x-www-form-urlencoded"), text.as_bytes())
         }
         let fields = form("content=Ol%C3%A1+%2B+caf%C3%A9&from=a%40b.test&empty=&alone&&x=%22").expect("fields");
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (&**name, &**value)).collect();
@@ -266,8 +331,8 @@ mod tests {
             form(" {\"content\":\"sent by curl -d\"}").map(|fields| fields[0].0.clone().into_owned()),
             Ok("content".into())
         );
-        let text = read(Some("text/plain; charset=utf-8"), "a\n\"b\"".as_bytes()).expect("fields");
+        let text = plain(Some("text/plain; charset=utf-8"), "a\n\"b\"".as_bytes()).expect("fields");
         assert_eq!(text, [("content".into(), "\"a\\n\\\"b\\\"\"".into())]);
-        assert_eq!(read(Some("text/plain"), b"a\0b"), Err(NUL));
+        assert_eq!(plain(Some("text/plain"), b"a\0b"), Err(NUL));
     }
 }

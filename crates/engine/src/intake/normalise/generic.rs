@@ -4,16 +4,15 @@ use domain::{ActivityType, Direction};
 use http::HeaderMap;
 
 use super::fields::{self, Field, quoted};
-use super::{Malformed, Normal};
+use super::object::{Metadata, Object};
+use super::{Malformed, Normal, Parties, Sent};
 
-/// Ours alone: a sender's would be taken for what happened here. They are kept under `sent`.
-const RESERVED: [&str; 5] = ["recovery_count", "retry_count", "error", "from_key", "sent"];
 /// As long as the column takes.
 const EVENT_KEY_BYTES: usize = 500;
 
 /// The first of these that a sender uses says which event it is.
-pub(super) fn event_key(headers: &HeaderMap) -> Result<Option<String>, Malformed> {
-    for name in ["webhook-id", "idempotency-key", "x-github-delivery"] {
+fn event_key(headers: &HeaderMap) -> Result<Option<String>, Malformed> {
+    for name in ["webhook-id", "svix-id", "idempotency-key", "x-github-delivery"] {
         let Some(value) = headers.get(name) else { continue };
         let key = value.to_str().ok().map(str::trim).filter(|key| (1..=EVENT_KEY_BYTES).contains(&key.len()));
         return match key {
@@ -24,8 +23,8 @@ pub(super) fn event_key(headers: &HeaderMap) -> Result<Option<String>, Malformed
     Ok(None)
 }
 
-pub(super) fn normalise(content_type: Option<&str>, body: &[u8]) -> Result<Normal, Malformed> {
-    let given = fields::read(content_type, body)?;
+pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
+    let (given, files) = fields::read(sent.content_type, sent.body)?;
     let (mut r#type, mut direction) = (ActivityType::Other, Direction::Inbound);
     let [mut content, mut subject, mut from, mut to] = [const { None::<&str> }; 4];
     let mut others: Vec<&Field> = Vec::new();
@@ -50,66 +49,44 @@ pub(super) fn normalise(content_type: Option<&str>, body: &[u8]) -> Result<Norma
             _ => others.push(field),
         }
     }
+    let parties = Parties { from: from.and_then(fields::first_text), to: to.and_then(fields::first_text) };
     // Of equal names PostgreSQL keeps the last: what the sender put into `metadata` goes before what lies beside it.
-    let metadata = metadata(others.into_iter().chain(inner.iter().flatten()), from, to)?;
+    let mut metadata = Metadata::default();
+    for (name, value) in others.into_iter().chain(inner.iter().flatten()) {
+        metadata.push(name, value)?;
+    }
+    for (name, value) in [("from", from), ("to", to)] {
+        if let Some(value) = value {
+            metadata.push(name, value)?;
+        }
+    }
     let is_json = content.map_or(subject.is_none(), |content| !content.starts_with('"'));
     let content = match content {
         Some(text) if !is_json => text.to_owned(),
         Some(json) => quoted(json)?,
-        None if is_json && metadata == "{}" => return Err(Malformed("it has neither content nor subject")),
         // Nothing that says it is the text: all of it can be searched.
-        None if is_json => quoted(&metadata)?,
+        None if is_json && !metadata.is_empty() => quoted(&metadata.said())?,
+        None if is_json && files.is_empty() => return Err(Malformed("it has neither content nor subject")),
         None => "\"\"".to_owned(),
     };
-    let mut raw_data = String::with_capacity(content.len() + 64);
-    raw_data.push_str(r#"{"source_type":"text","content":"#);
-    raw_data.push_str(&content);
+    let mut raw_data = Object::default();
+    raw_data.push("source_type", r#""text""#);
+    raw_data.push("content", &content);
     let sender = from.filter(|from| from.starts_with('"'));
-    let format = is_json.then_some(r#""application/json""#);
-    for (name, value) in [(r#","subject":"#, subject), (r#","sender":"#, sender), (r#","format":"#, format)] {
+    let format = (is_json && content != "\"\"").then_some(r#""application/json""#);
+    for (name, value) in [("subject", subject), ("sender", sender), ("format", format)] {
         if let Some(value) = value {
-            raw_data.push_str(name);
-            raw_data.push_str(value);
+            raw_data.push(name, value);
         }
     }
-    raw_data.push('}');
-    Ok(Normal { r#type, direction, raw_data, metadata })
+    let party = parties.keys(direction, sent.region, &mut metadata)?;
+    let event_key = event_key(sent.headers)?;
+    Ok(Normal { r#type, direction, raw_data: raw_data.finish(), metadata, event_key, files, party })
 }
 
 /// What is between a JSON string's quotes; our own words have no escapes.
 fn word(json: &str) -> Option<&str> {
     json.strip_prefix('"')?.strip_suffix('"')
-}
-
-fn metadata<'a>(
-    others: impl Iterator<Item = &'a Field<'a>>,
-    from: Option<&str>,
-    to: Option<&str>,
-) -> Result<String, Malformed> {
-    let (mut plain, mut reserved) = (String::from("{"), String::new());
-    for (name, value) in others {
-        let is_reserved = RESERVED.contains(&&**name);
-        push_member(if is_reserved { &mut reserved } else { &mut plain }, &quoted(name)?, value);
-    }
-    for (name, value) in [("\"from\"", from), ("\"to\"", to)] {
-        if let Some(value) = value {
-            push_member(&mut plain, name, value);
-        }
-    }
-    if !reserved.is_empty() {
-        push_member(&mut plain, "\"sent\"", &format!("{{{reserved}}}"));
-    }
-    plain.push('}');
-    Ok(plain)
-}
-
-fn push_member(object: &mut String, name: &str, value: &str) {
-    if !matches!(object.as_str(), "" | "{") {
-        object.push(',');
-    }
-    object.push_str(name);
-    object.push(':');
-    object.push_str(value);
 }
 
 #[cfg(test)]
@@ -118,9 +95,15 @@ mod tests {
 
     use super::*;
 
+    fn read(content_type: &str, body: &str) -> Result<Normal, Malformed> {
+        let (headers, body) = (HeaderMap::new(), bytes::Bytes::copy_from_slice(body.as_bytes()));
+        normalise(&Sent { headers: &headers, content_type: Some(content_type), body: &body, region: None })
+    }
+
     fn normal(body: &str) -> (Normal, Value, Value) {
-        let normal = normalise(Some("application/json"), body.as_bytes()).expect(body);
-        let (raw, metadata) = (serde_json::from_str(&normal.raw_data), serde_json::from_str(&normal.metadata));
+        let normal = read("application/json", body).expect(body);
+        let (raw, metadata) =
+            (serde_json::from_str(&normal.raw_data), serde_json::from_str(&normal.metadata.to_json()));
         (normal, raw.expect("JSON"), metadata.expect("JSON"))
     }
 
@@ -131,7 +114,8 @@ mod tests {
         let (normal, raw, metadata) = normal(body);
         assert_eq!((normal.r#type, normal.direction), (ActivityType::Email, Direction::Outbound));
         assert_eq!(raw, json!({ "source_type": "text", "content": "Hi é", "subject": "S", "sender": "a@b.test" }));
-        let expected = json!({ "deal": 7, "custom": { "x": [1] }, "from": "a@b.test", "to": ["c@d.test"] });
+        let expected =
+            json!({ "deal": 7, "custom": { "x": [1] }, "from": "a@b.test", "to": ["c@d.test"], "to_key": "c@d.test" });
         assert_eq!(metadata, expected);
     }
 
@@ -163,10 +147,9 @@ mod tests {
         assert_eq!(raw, json!({ "source_type": "text", "content": "", "subject": "only that" }));
         assert_eq!(metadata, json!({}));
         for nothing in ["{}", r#"{"content":null}"#, r#"{"type":"email"}"#, r#"{"metadata":{}}"#] {
-            assert!(normalise(None, nothing.as_bytes()).is_err(), "{nothing} was taken");
+            assert!(read("application/json", nothing).is_err(), "{nothing} was taken");
         }
-        let form =
-            normalise(Some("application/x-www-form-urlencoded"), b"content=hello&type=sms&x=1&x=2").expect("a form");
+        let form = read("application/x-www-form-urlencoded", "content=hello&type=sms&x=1&x=2").expect("a form");
         assert_eq!(form.r#type, ActivityType::Sms);
         assert_eq!(form.raw_data, r#"{"source_type":"text","content":"hello"}"#);
     }

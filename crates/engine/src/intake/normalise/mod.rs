@@ -2,33 +2,115 @@
 
 mod fields;
 mod generic;
+mod object;
+mod postmark;
+mod twilio;
 
-use domain::{ActivityType, Direction};
+use bytes::Bytes;
+use domain::{ActivityType, Direction, Region, normal_address};
 use http::HeaderMap;
 use store::channels::Provider;
+
+use object::Metadata;
 
 /// A body, or a header, that says nothing we can keep; in words for the sender.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed(pub &'static str);
 
-/// An event in our words. Both texts are JSON that PostgreSQL takes.
+/// A verified request.
+pub(super) struct Sent<'a> {
+    pub headers: &'a HeaderMap,
+    pub content_type: Option<&'a str>,
+    pub body: &'a Bytes,
+    /// Where numbers without a country code are dialled.
+    pub region: Option<Region>,
+}
+
+/// An event in our words. What is JSON is so that PostgreSQL takes it.
 #[derive(Debug)]
 pub(super) struct Normal {
     pub r#type: ActivityType,
     pub direction: Direction,
     pub raw_data: String,
-    pub metadata: String,
+    pub metadata: Metadata,
+    /// What makes a redelivery the same event.
+    pub event_key: Option<String>,
+    pub files: Vec<File>,
+    /// The address of whom it is from, or to whom it went.
+    pub party: Option<String>,
 }
 
-pub(super) fn normalise(provider: Provider, content_type: Option<&str>, body: &[u8]) -> Result<Normal, Malformed> {
-    match provider {
-        Provider::Generic => generic::normalise(content_type, body),
+/// A file that came with it.
+#[derive(Debug)]
+pub(super) struct File {
+    pub name: String,
+    pub content_type: Option<String>,
+    pub content_id: Option<String>,
+    pub content: Content,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Ready(Bytes),
+    Base64(Bytes),
+}
+
+impl Content {
+    /// None: it is no base64. The untouched original has it as it was sent.
+    pub fn bytes(self) -> Option<Bytes> {
+        use base64::Engine as _;
+        use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+        const LENIENT: GeneralPurpose = GeneralPurpose::new(
+            &base64::alphabet::STANDARD,
+            GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+        );
+        match self {
+            Self::Ready(bytes) => Some(bytes),
+            Self::Base64(text) if text.iter().any(u8::is_ascii_whitespace) => {
+                let text: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+                LENIENT.decode(text).ok().map(Bytes::from)
+            }
+            Self::Base64(text) => LENIENT.decode(&text).ok().map(Bytes::from),
+        }
     }
 }
 
-/// What makes a redelivery the same event.
-pub(super) fn event_key(provider: Provider, headers: &HeaderMap) -> Result<Option<String>, Malformed> {
+pub(super) fn normalise(provider: Provider, sent: &Sent) -> Result<Normal, Malformed> {
     match provider {
-        Provider::Generic => generic::event_key(headers),
+        Provider::Generic => generic::normalise(sent),
+        Provider::Twilio => twilio::normalise(sent),
+        Provider::Postmark => postmark::normalise(sent),
     }
+}
+
+/// Who an event is from and to, as written.
+struct Parties {
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Parties {
+    /// Puts the addresses in their normal form beside what was said, and returns whose event it is.
+    fn keys(
+        self,
+        direction: Direction,
+        region: Option<Region>,
+        metadata: &mut Metadata,
+    ) -> Result<Option<String>, Malformed> {
+        let (name, party) = match direction {
+            Direction::Inbound => ("from_key", self.from),
+            Direction::Outbound => ("to_key", self.to),
+        };
+        let key = party.as_deref().and_then(|party| normal_address(party, region));
+        if let Some(key) = &key {
+            metadata.push_ours(name, &fields::quoted(key)?);
+        }
+        Ok(key.or(party))
+    }
+}
+
+/// Of a sender's id: visible and not too long, or it is none.
+fn id(text: &str) -> Option<&str> {
+    let text = text.trim();
+    ((1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
 }

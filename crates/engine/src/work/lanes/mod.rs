@@ -66,5 +66,11 @@ pub const SCHEDULES: &[ScheduleEntry] = &[
         every: Duration::from_secs(3_600),
         what: "removes files that nothing names any more",
     },
+    ScheduleEntry {
+        name: "indexes",
+        lane: "upkeep",
+        every: Duration::from_secs(3_600),
+        what: "builds indexes that are missing, while everybody goes on writing",
+    },
     ScheduleEntry { name: "watch", lane: "upkeep", every: Duration::from_secs(30), what: "opens and closes alerts" },
 ];

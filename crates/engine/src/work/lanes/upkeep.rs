@@ -31,6 +31,7 @@ impl Lane for Upkeep {
             "reset_stale_locks" => recover_locks(env, true).await,
             "memory" => maintain_memory(env).await,
             "blobs" => blobs::collect(env).await,
+            "indexes" => build_indexes(env).await,
             // A newer binary's task: it will come by.
             _ => {
                 return Ok(Outcome::Snooze(
@@ -69,6 +70,13 @@ async fn unpark(env: &Env) -> Result<(), Fault> {
             return Ok(());
         }
     }
+}
+
+async fn build_indexes(env: &Env) -> Result<(), Fault> {
+    for (schema, name, on) in store::indexes::LATER {
+        store::indexes::build(&env.db, schema, name, on).await?;
+    }
+    Ok(())
 }
 
 async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {

@@ -1,0 +1,185 @@
+//! Contacts as people bring them: one by one, or as a table. Whatever is known of somebody already stays.
+
+use anyhow::Context as _;
+use domain::{ContactId, Region, TenantId, normal_address};
+use store::activities;
+use store::contacts::{self, Imported, NewContact};
+
+use crate::Env;
+use crate::activities::remember_again;
+
+/// Rows in one transaction.
+const BATCH: usize = 500;
+const MOST_TAGS: usize = 50;
+
+/// What an import did.
+#[derive(Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Report {
+    pub created: usize,
+    pub updated: usize,
+    pub unchanged: usize,
+    /// Events that were nobody's and are somebody's now.
+    pub linked: usize,
+    /// Lines that were left out, and why.
+    pub left_out: Vec<(u64, String)>,
+}
+
+/// Somebody as written, brought to the forms by which they are recognised. An error says what is wrong with it.
+pub fn checked(mut contact: NewContact, region: Option<Region>) -> Result<NewContact, String> {
+    let fields = [
+        &mut contact.email,
+        &mut contact.phone_number,
+        &mut contact.first_name,
+        &mut contact.last_name,
+        &mut contact.company,
+    ];
+    for field in fields {
+        *field = field.as_deref().map(plain).filter(|text| !text.is_empty());
+    }
+    if let Some(email) = &contact.email {
+        let normal =
+            Some(email.as_str()).filter(|email| email.contains('@')).and_then(|email| normal_address(email, None));
+        contact.email = Some(normal.ok_or_else(|| format!("{email:?} is no e-mail address"))?);
+    }
+    if let Some(number) = &contact.phone_number {
+        // Without a country its digits still tell; what has too few of them tells nothing.
+        let digits = number.chars().filter(char::is_ascii_digit).count();
+        match normal_address(number, region).filter(|normal| normal.starts_with('+')) {
+            Some(normal) => contact.phone_number = Some(normal),
+            None if digits < 7 => return Err(format!("{number:?} is no telephone number")),
+            None => {}
+        }
+    }
+    if contact.email.is_none() && contact.phone_number.is_none() {
+        return Err("it has neither an e-mail address nor a telephone number".into());
+    }
+    contact.tags = contact.tags.iter().map(|tag| plain(tag)).filter(|tag| !tag.is_empty()).take(MOST_TAGS).collect();
+    Ok(contact)
+}
+
+/// One line, without what cannot be seen or stored.
+fn plain(text: &str) -> String {
+    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
+    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Makes a contact; events of their address that were nobody's are theirs now.
+pub async fn create(env: &Env, tenant_id: TenantId, contact: &NewContact) -> store::Result<ContactId> {
+    let mut tx = env.db.begin().await?;
+    let id = contacts::create(&mut tx, tenant_id, contact).await?;
+    let linked = activities::match_again(&mut tx, tenant_id, Some(id)).await?;
+    remember_again(&mut tx, tenant_id, &linked).await?;
+    tx.commit().await?;
+    Ok(id)
+}
+
+/// Brings in a table with a heading: email, phone (or phone_number), first_name, last_name (or name), company, tags. Safe to repeat.
+pub async fn import(env: &Env, tenant_id: TenantId, table: &[u8]) -> anyhow::Result<Report> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(table);
+    let heading = reader.byte_headers().context("the table has no heading")?.clone();
+    let name_of = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes).trim_start_matches('\u{feff}').to_lowercase().replace([' ', '-'], "_")
+    };
+    let names: Vec<String> = heading.iter().map(name_of).collect();
+    let known = ["email", "e_mail", "email_address", "phone", "phone_number", "mobile"];
+    anyhow::ensure!(
+        names.iter().any(|name| known.contains(&name.as_str())),
+        "the table's first line names no column `email` or `phone`; it has: {}",
+        names.join(", ")
+    );
+    let mut report = Report::default();
+    let mut batch: Vec<NewContact> = Vec::new();
+    let mut record = csv::ByteRecord::new();
+    loop {
+        let line = reader.position().line();
+        let is_more = match reader.read_byte_record(&mut record) {
+            Ok(is_more) => is_more,
+            Err(error) => {
+                report.left_out.push((line, format!("it cannot be read: {error}")));
+                continue;
+            }
+        };
+        if is_more {
+            match row(&names, &record).and_then(|contact| checked(contact, env.config.phone_region)) {
+                Ok(contact) => batch.push(contact),
+                Err(why) => report.left_out.push((line, why)),
+            }
+        }
+        if batch.len() >= BATCH || (!is_more && !batch.is_empty()) {
+            write(env, tenant_id, &std::mem::take(&mut batch), &mut report).await?;
+        }
+        if !is_more {
+            break;
+        }
+    }
+    let mut tx = env.db.begin().await?;
+    let linked = activities::match_again(&mut tx, tenant_id, None).await?;
+    remember_again(&mut tx, tenant_id, &linked).await?;
+    tx.commit().await?;
+    report.linked = linked.len();
+    Ok(report)
+}
+
+fn row(names: &[String], record: &csv::ByteRecord) -> Result<NewContact, String> {
+    let mut contact = NewContact::default();
+    for (name, value) in names.iter().zip(record) {
+        let text = std::str::from_utf8(value).map_err(|_| "it is not UTF-8".to_owned())?.trim();
+        if text.is_empty() {
+            continue;
+        }
+        let own = || Some(text.to_owned());
+        match name.as_str() {
+            "email" | "e_mail" | "email_address" => contact.email = own(),
+            "phone" | "phone_number" | "mobile" => contact.phone_number = contact.phone_number.or_else(own),
+            "first_name" => contact.first_name = own(),
+            "last_name" => contact.last_name = own(),
+            "name" | "full_name" => {
+                let (first, last) = text.split_once(' ').unwrap_or((text, ""));
+                contact.first_name = contact.first_name.or(Some(first.to_owned()));
+                contact.last_name = contact.last_name.or(Some(last.to_owned()));
+            }
+            "company" | "organization" | "organisation" => contact.company = own(),
+            "tags" => contact.tags = text.split([',', ';']).map(str::to_owned).collect(),
+            _ => {}
+        }
+    }
+    Ok(contact)
+}
+
+async fn write(env: &Env, tenant_id: TenantId, batch: &[NewContact], report: &mut Report) -> anyhow::Result<()> {
+    let mut tx = env.db.begin().await?;
+    for contact in batch {
+        match contacts::import(&mut tx, tenant_id, contact).await? {
+            Imported::Created => report.created += 1,
+            Imported::Updated => report.updated += 1,
+            Imported::Unchanged => report.unchanged += 1,
+        }
+    }
+    Ok(tx.commit().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contact(email: Option<&str>, phone: Option<&str>) -> NewContact {
+        NewContact { email: email.map(str::to_owned), phone_number: phone.map(str::to_owned), ..NewContact::default() }
+    }
+
+    #[test]
+    fn addresses_are_brought_to_the_form_by_which_they_are_matched() {
+        let us = Some("US".parse().expect("a region"));
+        let made = checked(contact(Some(" Ann <ANN@Example.com> "), Some("(415) 867-5309")), us).expect("a contact");
+        assert_eq!(
+            (made.email.as_deref(), made.phone_number.as_deref()),
+            (Some("ann@example.com"), Some("+14158675309"))
+        );
+        let without_region = checked(contact(None, Some("(415) 867-5309")), None).expect("a contact");
+        assert_eq!(without_region.phone_number.as_deref(), Some("(415) 867-5309"));
+        for bad in
+            [contact(None, None), contact(Some("ann"), None), contact(None, Some("12")), contact(Some(" "), Some(" "))]
+        {
+            assert!(checked(bad.clone(), us).is_err(), "{bad:?}");
+        }
+    }
+}

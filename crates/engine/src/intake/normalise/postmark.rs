@@ -1,0 +1,180 @@
+//! Postmark: an e-mail as JSON, its attachments inside. Those become files; all else that is not ours is kept as it came.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use domain::{ActivityType, Direction};
+use serde::Deserialize;
+
+use super::fields::{self, first_text, quoted};
+use super::object::{Metadata, Object};
+use super::{Content, File, Malformed, Normal, Parties, Sent, id};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Attachment<'a> {
+    #[serde(default, borrow)]
+    name: Cow<'a, str>,
+    #[serde(default, borrow)]
+    content: Cow<'a, str>,
+    content_type: Option<String>,
+    #[serde(rename = "ContentID")]
+    content_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Header<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Address {
+    email: String,
+}
+
+pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
+    let text = std::str::from_utf8(sent.body).map_err(|_| Malformed("it is not UTF-8"))?;
+    let given = fields::members(text)?;
+    let json = |name: &str| given.iter().rev().find(|(known, _)| known == name).map(|(_, value)| &**value);
+    let said = |name: &str| json(name).and_then(first_text).filter(|text| !text.trim().is_empty());
+
+    let mut files = Vec::new();
+    let mut metadata = Metadata::default();
+    for (name, value) in &given {
+        let ours = match &**name {
+            "Attachments" => {
+                let list: Vec<Attachment> =
+                    serde_json::from_str(value).map_err(|_| Malformed("Attachments is no list of attachments"))?;
+                files.extend(list.into_iter().map(|attachment| file(sent.body, attachment)));
+                continue;
+            }
+            "TextBody" | "HtmlBody" | "RawEmail" => continue, // the text, and the original that is kept whole
+            "MessageID" => "message_id",
+            "From" => "from",
+            "FromName" => "from_name",
+            "To" => "to",
+            "Cc" => "cc",
+            "Date" => "date",
+            other => other,
+        };
+        metadata.push(ours, value)?;
+    }
+    let headers: Vec<Header> = json("Headers").and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default();
+    if let Some(header) = headers.iter().find(|header| header.name.eq_ignore_ascii_case("message-id")) {
+        metadata.push_ours("rfc_message_id", &quoted(header.value.trim())?);
+    }
+
+    let mut raw_data = Object::default();
+    raw_data.push("source_type", r#""text""#);
+    let (content, is_html) = match (said("TextBody"), said("HtmlBody")) {
+        (Some(text), _) => (text, false),
+        (None, Some(html)) => (html, true),
+        (None, None) => (String::new(), false),
+    };
+    raw_data.push("content", &quoted(&content)?);
+    if is_html {
+        raw_data.push("format", r#""text/html""#);
+    }
+    if let Some(subject) = said("Subject") {
+        raw_data.push("subject", &quoted(&subject)?);
+    }
+    // The parsed address where there is one: a display name may say anything.
+    let full: Option<Address> = json("FromFull").and_then(|full| serde_json::from_str(full).ok());
+    let from = full.map(|full| full.email).filter(|email| !email.is_empty()).or_else(|| said("From"));
+    if let Some(from) = &from {
+        raw_data.push("sender", &quoted(from)?);
+    }
+    let event_key = said("MessageID").as_deref().and_then(id).map(str::to_owned);
+    if event_key.is_none() && from.is_none() && content.is_empty() {
+        return Err(Malformed("it is no inbound e-mail of Postmark's"));
+    }
+    let direction = Direction::Inbound;
+    let party = Parties { from, to: None }.keys(direction, sent.region, &mut metadata)?;
+    Ok(Normal {
+        r#type: ActivityType::Email,
+        direction,
+        raw_data: raw_data.finish(),
+        metadata,
+        event_key,
+        files,
+        party,
+    })
+}
+
+/// Without copying what is base64: it stays where it lies in the body.
+fn file(body: &Bytes, attachment: Attachment) -> File {
+    let content = match attachment.content {
+        Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
+        Cow::Owned(text) => Bytes::from(text),
+    };
+    File {
+        name: attachment.name.into_owned(),
+        content_type: attachment.content_type,
+        content_id: attachment.content_id.filter(|id| !id.is_empty()),
+        content: Content::Base64(content),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn normal(body: &Value) -> Result<(Normal, Value, Value), Malformed> {
+        let (headers, body) = (HeaderMap::new(), Bytes::from(body.to_string()));
+        let normal =
+            normalise(&Sent { headers: &headers, content_type: Some("application/json"), body: &body, region: None })?;
+        let (raw, metadata) =
+            (serde_json::from_str(&normal.raw_data), serde_json::from_str(&normal.metadata.to_json()));
+        Ok((normal, raw.expect("JSON"), metadata.expect("JSON")))
+    }
+
+    #[test]
+    fn a_mail_is_its_text_its_files_and_everything_else_beside_it() {
+        let body = json!({
+            "FromName": "Ana", "From": "ANA@example.com", "FromFull": { "Email": "ANA@example.com", "Name": "Ana", "MailboxHash": "" },
+            "To": "\"Bot\" <in+acme42@mail.example>", "Subject": "Hi", "MessageID": "5f1c-uuid", "MailboxHash": "acme42", "Date": "Sun, 15 Nov 2026 07:00:00 +0000",
+            "TextBody": "yes\n\n> old", "HtmlBody": "<p>yes</p>", "StrippedTextReply": "yes", "Tag": "",
+            "Headers": [{ "Name": "X-Spam-Status", "Value": "No" }, { "Name": "Message-ID", "Value": "<m1@example.com>" }],
+            "Attachments": [{ "Name": "../../a.pdf", "Content": "JVBERi0=", "ContentType": "application/pdf", "ContentLength": 5, "ContentID": "" }],
+        });
+        let (mail, raw, metadata) = normal(&body).expect("a mail");
+        assert_eq!(
+            (mail.r#type, mail.event_key.as_deref(), mail.party.as_deref()),
+            (ActivityType::Email, Some("5f1c-uuid"), Some("ana@example.com"))
+        );
+        assert_eq!(
+            raw,
+            json!({ "source_type": "text", "content": "yes\n\n> old", "subject": "Hi", "sender": "ANA@example.com" })
+        );
+        assert_eq!(
+            (&metadata["message_id"], &metadata["rfc_message_id"]),
+            (&json!("5f1c-uuid"), &json!("<m1@example.com>"))
+        );
+        assert_eq!(
+            (&metadata["MailboxHash"], &metadata["from_key"], &metadata["StrippedTextReply"]),
+            (&json!("acme42"), &json!("ana@example.com"), &json!("yes"))
+        );
+        assert!(metadata.get("Attachments").is_none() && metadata.get("TextBody").is_none());
+        let file = mail.files.into_iter().next().expect("a file");
+        assert_eq!((file.name.as_str(), file.content_id), ("../../a.pdf", None));
+        assert_eq!(file.content.bytes().as_deref(), Some(&b"%PDF-"[..]));
+    }
+
+    #[test]
+    fn html_stands_in_for_text_and_what_is_no_mail_is_refused() {
+        let (_, raw, _) =
+            normal(&json!({ "MessageID": "1", "HtmlBody": "<p>hello</p>", "TextBody": " " })).expect("a mail");
+        assert_eq!((&raw["content"], &raw["format"]), (&json!("<p>hello</p>"), &json!("text/html")));
+        assert!(normal(&json!({ "hello": "world" })).is_err());
+        assert!(normal(&json!({ "MessageID": "1", "Attachments": 7 })).is_err());
+        assert_eq!(Content::Base64("not base64!".into()).bytes(), None);
+        assert_eq!(Content::Base64("aGVs\nbG8".into()).bytes().as_deref(), Some(&b"hello"[..]));
+    }
+}
