@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
+    REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
@@ -18,6 +18,9 @@ use crate::api::error::{ApiError, Problem, Reader};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Larger bodies are given time to arrive, where a door takes them at all.
+const LARGE_BYTES: u64 = 1 << 20;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -34,10 +37,15 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
         path_and_query: request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned(),
     };
     let span = tracing::info_span!("http", method, route, request.id = id);
-    let limit = limit(&app.env.config, method, &route);
+    let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
+    let limit = limit(&app.env.config, method, &route, request.headers());
     let response = bounded(limit, request, next).instrument(span.clone()).await;
     let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
     protect(response.headers_mut(), &id);
+    if is_chunked {
+        // A length beside the chunks is dropped before we see it: whatever follows is not read as a request.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
 
     let (status, seconds) = (response.status(), started.elapsed().as_secs_f64());
     let labels = [("route", route.clone()), ("method", method.to_owned()), ("status", status.as_str().to_owned())];
@@ -50,10 +58,13 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     response
 }
 
-/// A large file is minutes of embedding, and to break it off would lose them; everything else is quick or broken.
-fn limit(config: &engine::Config, method: &str, route: &str) -> Duration {
+/// A large file is minutes of embedding, and to break it off would lose them; so would a large mail on its way. Everything else is
+/// quick or broken.
+fn limit(config: &engine::Config, method: &str, route: &str, headers: &HeaderMap) -> Duration {
     let is_document = (method, route) == ("POST", "/api/v1/documents");
-    Duration::from_secs(if is_document { config.document_secs } else { config.request_secs })
+    let bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0);
+    let is_large = is_document || (method == "POST" && bytes > LARGE_BYTES);
+    Duration::from_secs(if is_large { config.document_secs } else { config.request_secs })
 }
 
 /// The handler's answer, or a problem when it takes too long or panics. An event stream answers at once and then streams on

@@ -33,14 +33,25 @@ const HEAD_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub SocketAddr);
 
-/// The caller's own address. A proxy on this machine says it last in `X-Forwarded-For`; what comes before is the caller's own word.
-pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, is_proxied: bool) -> IpAddr {
-    let said = headers.get_all("x-forwarded-for").iter().next_back().and_then(|value| value.to_str().ok());
-    let said = said.and_then(|list| list.rsplit(',').next()).and_then(|last| last.trim().parse().ok());
-    match said {
-        Some(address) if is_proxied && peer.is_loopback() => address,
-        _ => peer,
+/// The caller's own address. Each proxy of ours says at the end of `X-Forwarded-For` who called it; what comes before is the caller's own
+/// word.
+pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, config: &engine::Config) -> IpAddr {
+    let mut address = peer;
+    let said = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .rev()
+        .flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+    for hop in said {
+        if !config.is_trusted_proxy(address) {
+            break;
+        }
+        match hop.trim().parse() {
+            Ok(before) => address = before,
+            Err(_) => break,
+        }
     }
+    address
 }
 
 /// Serves until told to stop, then lets requests in flight finish (bounded by `DRAIN_SECS`). Event streams end at once.
@@ -52,6 +63,7 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
     background.spawn(events::fill(app.clone()));
     background.spawn(tidy(app.metrics.clone()));
     background.spawn(app.intake.clone().commit());
+    background.spawn(app.intake.clone().note_refusals());
     let router = router::build(app);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();

@@ -1,12 +1,13 @@
-//! A tenant's channels: listed, made (secrets shown once), closed, opened, deleted.
+//! A tenant's channels: listed, made (secrets shown once), changed, rotated, tested, closed, opened, deleted.
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use chrono::{DateTime, Utc};
-use domain::{ChannelId, Secret};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{ChannelId, PersonId, Secret};
+use engine::intake::{Refusal, Visit, sample};
 use serde::{Deserialize, Serialize};
-use store::channels::{NewChannel, Provider};
+use store::channels::{self, ChannelChange, NewChannel, Provider, Rotation, Secrets, Settings};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -14,6 +15,9 @@ use super::auth::{Caller, Managing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
 use crate::app::{App, DB_LIMIT};
+
+/// How long the secrets before a rotation are good, in hours, when nobody says otherwise.
+const RETIRING_HOURS: u32 = 24;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Channels {
@@ -29,7 +33,27 @@ pub(crate) struct Channel {
     is_active: bool,
     /// Verified requests a minute; null: no limit.
     max_per_minute: Option<i32>,
+    /// Whose work its events are; null: everyone's.
+    person_id: Option<i64>,
+    auto_create_contacts: bool,
+    settings: ChannelSettings,
     created_at: DateTime<Utc>,
+}
+
+/// How a channel verifies, as far as it is no secret.
+#[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChannelSettings {
+    /// Postmark: whether its address, or user and password, must be right. Without, the URL alone is the secret.
+    #[serde(default = "yes")]
+    require_ip: bool,
+    /// Postmark: networks its requests come from; left out: those it publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ranges: Option<Vec<String>>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -37,39 +61,52 @@ pub(crate) struct Channel {
 pub(crate) struct AddChannel {
     /// Who sends here.
     #[schema(example = "web shop")]
-    name: String,
-    /// Whose webhooks: generic.
+    pub name: String,
+    /// Whose webhooks: generic, twilio or postmark.
     #[schema(example = "generic")]
     #[serde(default = "generic")]
-    provider: String,
-    /// Verified requests a minute, 100 when left out; null: no limit.
-    #[serde(default = "hundred")]
-    max_per_minute: Option<i32>,
-    /// What the sender signs with, when it has one already: at least 24 characters.
+    pub provider: String,
+    /// Verified requests a minute; null: no limit. Left out: 100 for generic channels, no limit for others.
+    #[serde(default, deserialize_with = "given")]
+    pub max_per_minute: Option<Option<i32>>,
+    /// What the sender signs with, at least 24 characters. Twilio: the account's primary auth token. Generic: its own secret, when it has
+    /// one already.
     #[schema(value_type = Option<String>)]
-    webhook_secret: Option<Secret>,
+    #[serde(alias = "auth_token", alias = "webhook_secret")]
+    pub secret: Option<Secret>,
+    /// Whose work its events are; left out: everyone's.
+    pub person_id: Option<i64>,
+    /// Makes a contact of every address that is not known yet.
+    #[serde(default)]
+    pub auto_create_contacts: bool,
+    #[serde(default)]
+    pub settings: Option<ChannelSettings>,
+}
+
+/// Tells a field that is null from one that is left out.
+fn given<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 fn generic() -> String {
     Provider::Generic.as_str().to_owned()
 }
 
-/// Senders of generic webhooks honour Retry-After, so a limit loses nothing.
-fn hundred() -> Option<i32> {
-    Some(100)
-}
-
+/// A channel with what opens it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MadeChannel {
-    id: Uuid,
+    pub id: Uuid,
     name: String,
-    /// Where to send. Whoever knows it still has to sign, but keep it private.
-    url: String,
-    /// For senders that send a key: `Authorization: Bearer ak_live_…`. Not shown again here.
+    /// Where to send. Keep it private.
+    pub url: String,
+    /// Generic, for senders that send a key: `Authorization: Bearer ak_live_…`. Not shown again here.
     #[schema(example = "ak_live_…")]
-    bearer: String,
-    /// For senders that sign: HMAC-SHA256 of the body, in `X-Webhook-Signature: sha256=<hex>`. Not shown again here.
-    webhook_secret: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bearer: Option<String>,
+    /// Generic, for senders that sign: HMAC-SHA256 of the body, in `X-Webhook-Signature: sha256=<hex>`, or Standard Webhooks. Not shown
+    /// again here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_secret: Option<String>,
     max_per_minute: Option<i32>,
 }
 
@@ -78,17 +115,26 @@ pub(crate) struct MadeChannel {
 pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> Result<Json<Channels>, ApiError> {
     let channels = store::within(DB_LIMIT, async {
         let mut conn = app.env.db.acquire().await?;
-        store::channels::list(&mut conn, caller.tenant_id).await
+        channels::list(&mut conn, caller.tenant_id).await
     });
-    let channels = channels.await?.into_iter().map(|channel| Channel {
-        id: channel.id,
-        provider: channel.provider_code,
-        name: channel.name,
-        is_active: channel.is_active,
-        max_per_minute: channel.max_per_minute,
-        created_at: channel.created_at,
-    });
-    Ok(Json(Channels { channels: channels.collect() }))
+    Ok(Json(Channels { channels: channels.await?.into_iter().map(Channel::from).collect() }))
+}
+
+impl From<channels::Channel> for Channel {
+    fn from(channel: channels::Channel) -> Self {
+        let Settings { require_ip, ranges } = channel.settings;
+        Self {
+            id: channel.id,
+            provider: channel.provider_code,
+            name: channel.name,
+            is_active: channel.is_active,
+            max_per_minute: channel.max_per_minute,
+            person_id: channel.person_id,
+            auto_create_contacts: channel.auto_create_contacts,
+            settings: ChannelSettings { require_ip, ranges },
+            created_at: channel.created_at,
+        }
+    }
 }
 
 /// Makes a channel. Its secrets are in this answer.
@@ -99,37 +145,282 @@ pub(crate) async fn create(
     Managing(caller): Managing,
     extract::Json(new): extract::Json<AddChannel>,
 ) -> Result<(StatusCode, Json<MadeChannel>), ApiError> {
-    let malformed = |what: String| ApiError::Malformed(StatusCode::BAD_REQUEST, what);
-    let name = new.name.trim();
-    if !(1..=100).contains(&name.chars().count()) || name.chars().any(char::is_control) {
-        return Err(malformed("a channel's name has 1 to 100 characters".into()));
+    Ok((StatusCode::CREATED, Json(add(&app, &caller, new).await?)))
+}
+
+fn malformed(what: impl Into<String>) -> ApiError {
+    ApiError::Malformed(StatusCode::BAD_REQUEST, what.into())
+}
+
+pub(crate) fn checked_name(name: &str) -> Result<&str, ApiError> {
+    let name = name.trim();
+    let is_plain = (1..=100).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if is_plain { Ok(name) } else { Err(malformed("a channel's name has 1 to 100 characters")) }
+}
+
+pub(crate) fn checked_limit(most: Option<i32>) -> Result<Option<i32>, ApiError> {
+    if most.is_some_and(|most| most < 1) {
+        return Err(malformed("max_per_minute is at least 1, or null for no limit"));
     }
-    if new.max_per_minute.is_some_and(|most| most < 1) {
-        return Err(malformed("max_per_minute is at least 1, or null for no limit".into()));
+    Ok(most)
+}
+
+fn checked_settings(given: Option<ChannelSettings>) -> Result<Settings, ApiError> {
+    let Some(ChannelSettings { require_ip, ranges }) = given else { return Ok(Settings::default()) };
+    let ranges = ranges.map(|ranges| ranges.into_iter().map(|range| range.trim().to_owned()).collect::<Vec<_>>());
+    if ranges.as_ref().is_some_and(|ranges| !engine::intake::are_networks(ranges)) {
+        return Err(malformed("ranges are networks such as 50.31.156.0/24"));
     }
-    let secret_chars = new.webhook_secret.as_ref().map(|secret| secret.reveal().chars().count());
-    if secret_chars.is_some_and(|n| n < store::channels::SECRET_CHARS) {
-        return Err(malformed(format!("a webhook secret has at least {} characters", store::channels::SECRET_CHARS)));
-    }
-    let provider = new.provider.parse().map_err(|error: store::Error| malformed(error.to_string()))?;
+    Ok(Settings { require_ip, ranges })
+}
+
+/// Makes a channel, for the API and the page.
+pub(crate) async fn add(app: &App, caller: &Caller, new: AddChannel) -> Result<MadeChannel, ApiError> {
+    let name = checked_name(&new.name)?;
+    let provider: Provider = new.provider.parse().map_err(|error: store::Error| malformed(error.to_string()))?;
+    let max_per_minute = checked_limit(new.max_per_minute.unwrap_or(provider.usual_limit()))?;
+    let settings = checked_settings(new.settings)?;
     let made = store::within(DB_LIMIT, async {
         let mut tx = app.env.db.begin().await?;
-        let new = NewChannel { provider, name, max_per_minute: new.max_per_minute, webhook_secret: new.webhook_secret };
-        let made = store::channels::create(&mut tx, &app.env.vault, caller.tenant_id, new).await?;
+        let new = NewChannel {
+            provider,
+            name,
+            max_per_minute,
+            person_id: new.person_id.map(PersonId),
+            auto_create_contacts: new.auto_create_contacts,
+            settings,
+            secret: new.secret.map(|secret| Secret::new(secret.reveal().trim())),
+        };
+        let made = channels::create(&mut tx, &app.env.vault, caller.tenant_id, new).await?;
         tx.commit().await?;
         Ok(made)
     });
-    let (id, secrets) = made.await?;
+    let made = made.await.map_err(|error| match error {
+        store::Error::Refused { what } => malformed(what),
+        error if error.code().as_deref() == Some("23503") => malformed("there is no such person"),
+        other => other.into(),
+    });
+    let (id, secrets) = made?;
     tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was made by key {}", caller.key_id);
-    let made = MadeChannel {
+    Ok(opened(app, id, name, provider, &secrets, max_per_minute))
+}
+
+fn opened(
+    app: &App,
+    id: ChannelId,
+    name: &str,
+    provider: Provider,
+    secrets: &Secrets,
+    max_per_minute: Option<i32>,
+) -> MadeChannel {
+    let text = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.reveal().to_owned());
+    MadeChannel {
         id: id.0,
         name: name.to_owned(),
-        url: format!("{}/ingest/{}", app.env.config.base_url(), secrets.ingestion_key.reveal()),
-        bearer: secrets.bearer.reveal().to_owned(),
-        webhook_secret: secrets.webhook_secret.reveal().to_owned(),
-        max_per_minute: new.max_per_minute,
+        url: engine::intake::url(&app.env.config.base_url(), provider, secrets),
+        bearer: text(&secrets.proofs.bearer),
+        webhook_secret: text(&secrets.proofs.webhook_secret),
+        max_per_minute,
+    }
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeChannel {
+    pub name: Option<String>,
+    /// Verified requests a minute; null: no limit.
+    #[serde(default, deserialize_with = "given")]
+    pub max_per_minute: Option<Option<i32>>,
+    pub auto_create_contacts: Option<bool>,
+    pub settings: Option<ChannelSettings>,
+}
+
+/// Changes what is no secret about a channel.
+#[utoipa::path(patch, path = "/api/v1/channels/{id}", tag = "channels", params(("id" = Uuid, Path)), request_body = ChangeChannel,
+    responses((status = 204), (status = 400, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn change(
+    State(app): State<App>,
+    Managing(caller): Managing,
+    Path(id): Path<Uuid>,
+    extract::Json(change): extract::Json<ChangeChannel>,
+) -> Result<StatusCode, ApiError> {
+    let change = ChannelChange {
+        name: change.name.as_deref().map(checked_name).transpose()?.map(str::to_owned),
+        max_per_minute: change.max_per_minute.map(checked_limit).transpose()?,
+        auto_create_contacts: change.auto_create_contacts,
+        settings: match change.settings {
+            Some(settings) => Some(checked_settings(Some(settings))?),
+            None => None,
+        },
     };
-    Ok((StatusCode::CREATED, Json(made)))
+    change_to(&app, &caller, ChannelId(id), change).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn change_to(
+    app: &App,
+    caller: &Caller,
+    id: ChannelId,
+    change: ChannelChange,
+) -> Result<(), ApiError> {
+    let changed = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        channels::change(&mut conn, caller.tenant_id, id, change).await
+    });
+    if !changed.await? {
+        return Err(ApiError::NotFound("channel"));
+    }
+    app.intake.forget(id);
+    Ok(())
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RotateChannel {
+    /// Twilio's new auth token, or a generic sender's own new secret.
+    #[schema(value_type = Option<String>)]
+    pub secret: Option<Secret>,
+    /// Also a new URL; the old one is closed at once.
+    #[serde(default)]
+    pub url: bool,
+    /// How long the old secrets are good, in hours; left out: 24.
+    pub keep_hours: Option<u32>,
+}
+
+/// Makes new secrets for a channel. The old ones are good for another day, unless told otherwise.
+#[utoipa::path(post, path = "/api/v1/channels/{id}/rotate", tag = "channels", params(("id" = Uuid, Path)), request_body = RotateChannel,
+    responses((status = 200, body = MadeChannel), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn rotate(
+    State(app): State<App>,
+    Managing(caller): Managing,
+    Path(id): Path<Uuid>,
+    extract::Json(rotate): extract::Json<RotateChannel>,
+) -> Result<Json<MadeChannel>, ApiError> {
+    Ok(Json(rotate_now(&app, &caller, ChannelId(id), rotate).await?))
+}
+
+pub(crate) async fn rotate_now(
+    app: &App,
+    caller: &Caller,
+    id: ChannelId,
+    rotate: RotateChannel,
+) -> Result<MadeChannel, ApiError> {
+    let keep = TimeDelta::hours(rotate.keep_hours.unwrap_or(RETIRING_HOURS).min(24 * 365).into());
+    let rotated = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin().await?;
+        let rotation = Rotation {
+            secret: rotate.secret.map(|secret| Secret::new(secret.reveal().trim())),
+            is_url_too: rotate.url,
+            until: app.env.clock.now() + keep,
+        };
+        let channel = channels::get(&mut tx, caller.tenant_id, id).await?;
+        let secrets = channels::rotate(&mut tx, &app.env.vault, caller.tenant_id, id, rotation).await?;
+        tx.commit().await?;
+        Ok(channel.zip(secrets))
+    });
+    let (channel, secrets) = rotated.await?.ok_or(ApiError::NotFound("channel"))?;
+    app.intake.forget(id);
+    tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was rotated by key {}", caller.key_id);
+    Ok(opened(app, id, &channel.name, channel.provider_code.parse()?, &secrets, channel.max_per_minute))
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tested {
+    /// The activity that the test event became.
+    pub id: Uuid,
+}
+
+/// Sends a test event through the channel, signed as its provider would sign it.
+#[utoipa::path(post, path = "/api/v1/channels/{id}/test", tag = "channels", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Tested), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn test(
+    State(app): State<App>,
+    Managing(caller): Managing,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Tested>, ApiError> {
+    Ok(Json(Tested { id: send_test(&app, &caller, ChannelId(id)).await? }))
+}
+
+/// Goes in by the same door as every webhook, and is verified like one.
+pub(crate) async fn send_test(app: &App, caller: &Caller, id: ChannelId) -> Result<Uuid, ApiError> {
+    let (channel, secrets) = load(app, caller, id).await?;
+    let base_url = app.env.config.base_url();
+    let made = sample(channel.provider_code.parse()?, &secrets, &base_url, app.env.clock.now());
+    let sample = made.ok_or_else(|| ApiError::Conflict("the channel has no secret to sign with".into()))?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in &sample.headers {
+        let value = HeaderValue::try_from(value.as_str())
+            .map_err(|_| ApiError::Conflict("its secret cannot be sent".into()))?;
+        headers.insert(HeaderName::from_static(name), value);
+    }
+    app.intake.forget(id); // what was changed a moment ago is what is tested
+    let visit = Visit {
+        key: secrets.ingestion_key.reveal(),
+        target: &sample.target,
+        address: std::net::Ipv4Addr::LOCALHOST.into(),
+        headers: &headers,
+    };
+    let sent = async {
+        let mut knock = app.intake.knock(visit).await?;
+        knock.push(sample.body)?;
+        knock.deliver(&headers).await
+    };
+    match sent.await {
+        Ok(received) => Ok(received.id.0),
+        Err(Refusal::Unverified) => Err(ApiError::Conflict("the channel refused it; its page says why".into())),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+pub(crate) async fn load(app: &App, caller: &Caller, id: ChannelId) -> Result<(channels::Channel, Secrets), ApiError> {
+    let loaded = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        let channel = channels::get(&mut conn, caller.tenant_id, id).await?;
+        let secrets = channels::secrets(&mut conn, &app.env.vault, caller.tenant_id, id).await?;
+        Ok(channel.zip(secrets))
+    });
+    loaded.await?.ok_or(ApiError::NotFound("channel"))
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Refusals {
+    refusals: Vec<RefusedOne>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RefusedOne {
+    /// What the sender was answered.
+    status: i32,
+    /// Why, for the channel's owner alone.
+    reason: String,
+    address: Option<String>,
+    /// How many alike within a second.
+    n: i32,
+    created_at: DateTime<Utc>,
+}
+
+/// What the channel refused within the last 30 days, and why; never what was sent. The newest 200.
+#[utoipa::path(get, path = "/api/v1/channels/{id}/refusals", tag = "channels", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Refusals), (status = 404, body = Problem)))]
+pub(crate) async fn refusals(
+    State(app): State<App>,
+    Managing(caller): Managing,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Refusals>, ApiError> {
+    let loaded = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        let channel = channels::get(&mut conn, caller.tenant_id, ChannelId(id)).await?;
+        Ok((channel, channels::refusals(&mut conn, caller.tenant_id, ChannelId(id), 200).await?))
+    });
+    let (Some(_), refusals) = loaded.await? else { return Err(ApiError::NotFound("channel")) };
+    let refusals = refusals.into_iter().map(|refusal| RefusedOne {
+        status: refusal.status,
+        reason: refusal.reason,
+        address: refusal.address,
+        n: refusal.n,
+        created_at: refusal.created_at,
+    });
+    Ok(Json(Refusals { refusals: refusals.collect() }))
 }
 
 /// Deletes a channel. Its activities, and what was remembered of them, stay.
@@ -140,10 +431,14 @@ pub(crate) async fn delete(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    let id = ChannelId(id);
+    remove(&app, &caller, ChannelId(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn remove(app: &App, caller: &Caller, id: ChannelId) -> Result<(), ApiError> {
     let deleted = store::within(DB_LIMIT, async {
         let mut tx = app.env.db.begin().await?;
-        let deleted = store::channels::delete(&mut tx, &app.env.vault, caller.tenant_id, id).await?;
+        let deleted = channels::delete(&mut tx, &app.env.vault, caller.tenant_id, id).await?;
         tx.commit().await?;
         Ok(deleted)
     });
@@ -152,7 +447,7 @@ pub(crate) async fn delete(
     }
     app.intake.forget(id);
     tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was deleted by key {}", caller.key_id);
-    Ok(StatusCode::NO_CONTENT)
+    Ok(())
 }
 
 /// Opens a channel again.
@@ -163,7 +458,8 @@ pub(crate) async fn enable(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    set_active(&app, &caller, ChannelId(id), true).await
+    set_active(&app, &caller, ChannelId(id), true).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Closes a channel: its senders are refused from within five seconds on.
@@ -174,13 +470,14 @@ pub(crate) async fn disable(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    set_active(&app, &caller, ChannelId(id), false).await
+    set_active(&app, &caller, ChannelId(id), false).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
-async fn set_active(app: &App, caller: &Caller, id: ChannelId, is_active: bool) -> Result<StatusCode, ApiError> {
+pub(crate) async fn set_active(app: &App, caller: &Caller, id: ChannelId, is_active: bool) -> Result<(), ApiError> {
     let changed = store::within(DB_LIMIT, async {
         let mut conn = app.env.db.acquire().await?;
-        store::channels::set_active(&mut conn, &app.env.vault, caller.tenant_id, id, is_active).await
+        channels::set_active(&mut conn, &app.env.vault, caller.tenant_id, id, is_active).await
     });
     if !changed.await? {
         return Err(ApiError::NotFound("channel"));
@@ -188,5 +485,5 @@ async fn set_active(app: &App, caller: &Caller, id: ChannelId, is_active: bool) 
     app.intake.forget(id);
     let done = if is_active { "enabled" } else { "disabled" };
     tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was {done} by key {}", caller.key_id);
-    Ok(StatusCode::NO_CONTENT)
+    Ok(())
 }

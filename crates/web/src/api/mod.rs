@@ -1,8 +1,10 @@
 //! The HTTP API under `/api/v1`, and what pages share with it: who is calling, what went wrong, which routes there are.
 
+pub(crate) mod activities;
 pub(crate) mod alerts;
 pub(crate) mod auth;
 pub(crate) mod channels;
+pub(crate) mod contacts;
 pub(crate) mod documents;
 pub(crate) mod error;
 pub(crate) mod events;

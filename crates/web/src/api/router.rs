@@ -12,7 +12,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
-use super::{alerts, channels, documents, events, health, keys, queues, schedules, search, webhooks, workers};
+use super::{
+    activities, alerts, channels, contacts, documents, events, health, keys, queues, schedules, search, webhooks,
+    workers,
+};
 use crate::app::App;
 use crate::edge::edge;
 use crate::ui;
@@ -48,9 +51,19 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(channels::list, channels::create))
-        .routes(routes!(channels::delete))
+        .routes(routes!(channels::change, channels::delete))
+        .routes(routes!(channels::rotate))
+        .routes(routes!(channels::test))
+        .routes(routes!(channels::refusals))
         .routes(routes!(channels::enable))
         .routes(routes!(channels::disable))
+        .routes(routes!(activities::list))
+        .routes(routes!(activities::one))
+        .routes(routes!(activities::retry))
+        .routes(routes!(activities::skip))
+        .routes(routes!(activities::link))
+        .routes(routes!(contacts::list, contacts::create))
+        .routes(routes!(contacts::one))
         .routes(routes!(webhooks::ingest))
         .routes(routes!(webhooks::ingest_activity))
         .routes(routes!(events::stream))
@@ -62,6 +75,17 @@ fn pages() -> Router<App> {
         .route("/search", get(ui::search::show))
         .route("/documents/{id}", get(ui::document::show))
         .route("/documents/{id}/original", get(ui::document::original))
+        .route("/activities/{id}", get(ui::activities::show))
+        .route("/activities/{id}/link", post(ui::activities::link))
+        .route("/activities/{id}/attachments/{nth}", get(ui::activities::attachment))
+        .route("/activities/{id}/{action}", post(ui::activities::act))
+        .route("/unmatched", get(ui::activities::unmatched))
+        .route("/contacts", get(ui::contacts::list).post(ui::contacts::create))
+        .route("/contacts/{id}", get(ui::contacts::show))
+        .route("/settings/channels", get(ui::channels::show).post(ui::channels::create))
+        .route("/settings/channels/{id}", get(ui::channel::show).post(ui::channel::change))
+        .route("/settings/channels/{id}/rotate", post(ui::channel::rotate))
+        .route("/settings/channels/{id}/{action}", post(ui::channels::act))
         .route("/queues", get(ui::queues::show))
         .route("/queues/{lane}", get(ui::lane::show))
         .route("/queues/{lane}/items/{id}", get(ui::item::show))

@@ -1,17 +1,18 @@
 //! The door for webhooks. The channel's key is in the address, so the address is told to nobody: the edge names the route, and
 //! errors here say what, not where.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::body::BodyDataStream;
 use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use engine::intake::{BODY_BYTES, Received, Refusal};
+use engine::intake::{Received, Refusal, Visit};
 use futures_util::StreamExt as _;
 use serde::Serialize;
+use store::channels::Provider;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -19,7 +20,8 @@ use super::error::{ApiError, Problem};
 use crate::app::App;
 use crate::server::{Peer, client_address};
 
-const DRAIN_BYTES: usize = 16 * BODY_BYTES;
+const ACTIVITY_ID: HeaderName = HeaderName::from_static("x-activity-id");
+const DRAIN_BYTES: usize = 16 << 20;
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, ToSchema)]
@@ -31,9 +33,11 @@ pub(crate) struct Accepted {
 
 /// Takes an event for a channel. Answers once it is durable.
 ///
-/// Sign the body with the channel's secret (`X-Webhook-Signature: sha256=<hex HMAC-SHA256>`) or send its bearer key. JSON, a form or
-/// plain text, up to 1 MiB. `webhook-id`, else `Idempotency-Key`, else `X-GitHub-Delivery` makes a redelivery the same event; without
-/// one each request is a new event, and the answer says so (`X-Event-Key: none`).
+/// The channel decides who may send: Twilio signs (`X-Twilio-Signature`) and is answered 200 with empty TwiML and `X-Activity-Id`; Postmark is
+/// known by its address or by user and password; for a generic channel sign the body with its secret (`X-Webhook-Signature: sha256=<hex
+/// HMAC-SHA256>`, or Standard Webhooks) or send its bearer key. JSON, a form, multipart or plain text, up to 1 MiB (Postmark 50 MiB).
+/// `webhook-id`, else `Idempotency-Key`, else `X-GitHub-Delivery` makes a redelivery the same event, as Twilio's and Postmark's own ids do;
+/// without one each request is a new event, and the answer says so (`X-Event-Key: none`).
 #[utoipa::path(post, path = "/ingest/{key}", tag = "webhooks", security(()), params(("key" = String, Path, description = "The channel's key")),
     responses((status = 202, body = Accepted), (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
         (status = 429, body = Problem), (status = 503, body = Problem)))]
@@ -66,33 +70,46 @@ async fn receive(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let mut pieces = body.into_data_stream();
-    // A missing key is one that nobody has.
-    let taken = take_in(app, peer.ip(), key(&parts.uri).unwrap_or_default(), &parts.headers, &mut pieces).await;
-    if matches!(taken, Err(ApiError::OverLimit(_))) {
+    let visit = Visit {
+        key: key(&parts.uri).unwrap_or_default(), // a missing key is one that nobody has
+        target: parts.uri.path_and_query().map_or("/", |target| target.as_str()),
+        address: client_address(peer.ip(), &parts.headers, &app.env.config),
+        headers: &parts.headers,
+    };
+    let taken = take_in(app, visit, &mut pieces).await;
+    if matches!(taken, Err(ApiError::OverLimit(_) | ApiError::Malformed(..))) {
         let _ = tokio::time::timeout(DRAIN_LIMIT, drain(&mut pieces)).await;
     }
-    let Received { id, has_event_key } = taken?;
-    let mut response = (StatusCode::ACCEPTED, Json(Accepted { success: true, id: id.0 })).into_response();
-    if !has_event_key {
+    let received = taken?;
+    let mut response = answer(&received, &parts.headers);
+    if !received.has_event_key {
         response.headers_mut().insert("x-event-key", HeaderValue::from_static("none"));
     }
     Ok(response)
 }
 
-async fn take_in(
-    app: &App,
-    peer: IpAddr,
-    key: &str,
-    headers: &HeaderMap,
-    pieces: &mut BodyDataStream,
-) -> Result<Received, ApiError> {
-    let address = client_address(peer, headers, app.env.config.public_url.is_some());
-    let mut knock = app.intake.knock(key, address, headers).await?;
+/// As the provider expects it: Twilio takes an answer for instructions, and none for an error.
+fn answer(received: &Received, headers: &HeaderMap) -> Response {
+    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let id = received.id.0;
+    match received.provider {
+        Provider::Twilio if !accepts.contains("application/json") => {
+            let twiml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response/>";
+            ([(CONTENT_TYPE, "text/xml".to_owned()), (ACTIVITY_ID, id.to_string())], twiml).into_response()
+        }
+        // Postmark takes 200 for done.
+        Provider::Postmark => Json(Accepted { success: true, id }).into_response(),
+        _ => (StatusCode::ACCEPTED, Json(Accepted { success: true, id })).into_response(),
+    }
+}
+
+async fn take_in(app: &App, visit: Visit<'_>, pieces: &mut BodyDataStream) -> Result<Received, ApiError> {
+    let mut knock = app.intake.knock(visit).await?;
     while let Some(piece) = pieces.next().await {
         let broken = |_| ApiError::Malformed(StatusCode::BAD_REQUEST, "the body ended before its end".into());
         knock.push(piece.map_err(broken)?)?;
     }
-    Ok(knock.deliver(headers).await?)
+    Ok(knock.deliver(visit.headers).await?)
 }
 
 /// Reads on for a while: a sender that is still sending when the connection closes never sees why.
@@ -110,7 +127,7 @@ impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Unverified => Self::Unverified,
-            Refusal::TooLarge => Self::OverLimit(format!("a webhook may have {BODY_BYTES} bytes")),
+            Refusal::TooLarge { most } => Self::OverLimit(format!("a webhook may have {most} bytes")),
             Refusal::Malformed(what) => Self::Malformed(StatusCode::BAD_REQUEST, what.into()),
             Refusal::TooMany { wait } => Self::TooMany(wait),
             Refusal::Full => Self::Full,

@@ -47,6 +47,35 @@ addEventListener("keydown", (key) => {
   else if (state) location.assign("/search");
 });
 
+// ---- dialogs and copying: without this script dialogs are sections of the page, and text is selected by hand
+addEventListener("click", (click) => {
+  const opener = click.target.closest?.("[data-opens]");
+  const closer = click.target.closest?.("[data-closes]");
+  const copier = click.target.closest?.("[data-copy]");
+  if (opener || closer) {
+    click.preventDefault();
+    const dialog = document.getElementById((opener ?? closer).dataset[opener ? "opens" : "closes"]);
+    if (opener) dialog?.showModal();
+    else dialog?.close();
+  }
+  if (copier) {
+    navigator.clipboard.writeText(copier.dataset.copy).then(
+      () => (copier.textContent = "Copied"),
+      () => copier.previousElementSibling?.select(),
+    );
+    setTimeout(() => (copier.textContent = "Copy"), 2000);
+  }
+});
+const showCopiers = () => {
+  for (const copier of document.querySelectorAll("[data-copy][hidden]")) copier.hidden = false;
+};
+showCopiers();
+const opened = document.querySelector("dialog[open]");
+if (opened) {
+  opened.close();
+  opened.showModal();
+}
+
 // ---- live parts: an event says that something changed, and then the page is asked for again. Every 5 s even without one,
 // because events are hints. Not while the tab is hidden: a browser has few connections to share among its tabs.
 const state = document.getElementById("live-state");
@@ -67,6 +96,7 @@ if (state && document.querySelector("[data-live]")) {
   const said = (part) => {
     const copy = part.cloneNode(true);
     for (const time of copy.querySelectorAll("time")) time.textContent = "";
+    for (const copier of copy.querySelectorAll("[data-copy]")) copier.hidden = true;
     return copy.innerHTML;
   };
 
@@ -74,6 +104,7 @@ if (state && document.querySelector("[data-live]")) {
     const open = [...part.querySelectorAll("details[open]")].map((fold) => fold.id);
     part.innerHTML = now;
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    showCopiers();
   };
 
   const seen = new Map(); // what each part was last given

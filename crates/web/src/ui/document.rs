@@ -384,7 +384,7 @@ fn text_size(n_chars: usize) -> String {
     if n_chars > MOST_TEXT_CHARS { format!("{size}, of which the first are shown") } else { size }
 }
 
-fn bytes(n: u64) -> String {
+pub(super) fn bytes(n: u64) -> String {
     match n {
         0..10_000 => plural(i64::try_from(n).unwrap_or(i64::MAX), "byte", "bytes"),
         10_000..10_000_000 => format!("{} kB", number(i64::try_from(n / 1_000).unwrap_or(i64::MAX))),

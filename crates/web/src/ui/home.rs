@@ -88,6 +88,7 @@ impl From<&Finding> for FindingRow {
             "worker_dead" | "worker_stalled" | "no_worker" | "schedule_late" => {
                 Some(("/workers".to_owned(), "Workers"))
             }
+            "channel_refuses" => Some((format!("/settings/channels/{}#refusals", finding.subject), "What it refused")),
             "schedule_failing" => Some(("#schedules".to_owned(), "Schedules")),
             _ => None,
         };

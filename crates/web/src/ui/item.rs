@@ -2,8 +2,6 @@
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::item::Action;
@@ -12,6 +10,7 @@ use engine::work::LaneEntry;
 use serde::Deserialize;
 use store::queue::Item;
 
+use super::flash::flashes;
 use super::lane::{Button, actions};
 use super::layout::Layout;
 use super::signin::safe_next;
@@ -58,38 +57,12 @@ pub(crate) struct ActForm {
     back: String,
 }
 
-/// What the last action did: a code in the address, so that nobody can put words on our page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Flash {
-    Retried,
-    Skipped,
-    Cancelled,
-    Moved,
-    #[default]
-    #[serde(other)]
-    Nothing,
-}
-
-impl Flash {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Retried => "retried",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-            Self::Moved => "moved",
-            Self::Nothing => "",
-        }
-    }
-
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Retried => "The item is due now and will be taken by the next free worker.",
-            Self::Skipped => "The item was skipped. Retry brings it back.",
-            Self::Cancelled => "The item was cancelled. Retry brings it back.",
-            Self::Moved => "The item had moved on meanwhile, so nothing was changed. This is how it is now.",
-            Self::Nothing => "",
-        }
+flashes! {
+    Flash {
+        Retried = "retried": "The item is due now and will be taken by the next free worker.",
+        Skipped = "skipped": "The item was skipped. Retry brings it back.",
+        Cancelled = "cancelled": "The item was cancelled. Retry brings it back.",
+        Moved = "moved": "The item had moved on meanwhile, so nothing was changed. This is how it is now.",
     }
 }
 
@@ -148,12 +121,7 @@ pub(crate) async fn act(
         back if is_gone && back == item_page => list, // a replay goes on under another id
         back => back.to_owned(),
     };
-    Ok((StatusCode::SEE_OTHER, [(LOCATION, with_flash(&back, flash))]))
-}
-
-fn with_flash(address: &str, flash: Flash) -> String {
-    let joint = if address.contains('?') { '&' } else { '?' };
-    format!("{address}{joint}done={}", flash.code())
+    Ok(flash.back(&back))
 }
 
 /// The item's state as a sentence, with what comes next.
@@ -211,25 +179,4 @@ fn facts(item: &Item, lane: &LaneEntry, now: DateTime<Utc>) -> Vec<Fact> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_our_own_codes_become_words() {
-        for flash in [Flash::Retried, Flash::Skipped, Flash::Cancelled, Flash::Moved, Flash::Nothing] {
-            let parsed: ItemQuery = serde_json::from_value(serde_json::json!({ "done": flash.code() })).expect("query");
-            assert_eq!(parsed.done, flash);
-        }
-        let odd: ItemQuery = serde_json::from_value(serde_json::json!({ "done": "<b>pwned</b>" })).expect("query");
-        assert_eq!(odd.done.in_words(), "");
-    }
-
-    #[test]
-    fn a_flash_joins_what_the_address_has() {
-        assert_eq!(with_flash("/queues/upkeep", Flash::Skipped), "/queues/upkeep?done=skipped");
-        assert_eq!(with_flash("/queues/upkeep?state=dead", Flash::Retried), "/queues/upkeep?state=dead&done=retried");
-    }
 }

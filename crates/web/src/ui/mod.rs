@@ -1,8 +1,13 @@
 //! The dashboard. A page is a struct with exactly what its template prints, already in words; the template lies beside it.
 
+pub(crate) mod activities;
 pub(crate) mod assets;
+pub(crate) mod channel;
+pub(crate) mod channels;
+pub(crate) mod contacts;
 pub(crate) mod document;
 pub(crate) mod error;
+mod flash;
 mod flow;
 pub(crate) mod home;
 pub(crate) mod item;

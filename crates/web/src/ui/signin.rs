@@ -163,7 +163,7 @@ fn check(app: &App, peer: IpAddr, headers: &HeaderMap) -> Result<IpAddr, ApiErro
     if !origin::is_ours(headers, public_url) {
         return Err(ApiError::CrossSite);
     }
-    let address = client_address(peer, headers, public_url.is_some());
+    let address = client_address(peer, headers, &app.env.config);
     if app.failures.is_over(address) { Err(ApiError::TooManyFailures) } else { Ok(address) }
 }
 

@@ -1,0 +1,209 @@
+//! Activities: listed, looked at, processed again, skipped, linked to a contact.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use domain::{ActivityId, ChannelId, ContactId};
+use engine::activities as desk;
+use serde::{Deserialize, Serialize};
+use store::activities::{self, Of, Wanted};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::auth::{Caller, Reading, Writing};
+use super::error::{ApiError, Problem};
+use super::extract::{self, Path, Query, blank_is_none};
+use crate::app::{App, DB_LIMIT};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Activities {
+    activities: Vec<Activity>,
+    /// Pass it as `before` to get the page after this one; none on the last.
+    next_before: Option<Uuid>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Activity {
+    id: Uuid,
+    /// email, call, sms, meeting, note, task, whatsapp or other.
+    #[schema(example = "email")]
+    r#type: String,
+    direction: String,
+    /// raw, processing, completed or failed.
+    processing_status: String,
+    raw_data: serde_json::Value,
+    processed_data: Option<serde_json::Value>,
+    metadata: serde_json::Value,
+    channel_id: Option<Uuid>,
+    contact_id: Option<i64>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ActivitiesQuery {
+    /// all, unmatched or failed. Default all.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    view: Option<String>,
+    /// Only those of this channel.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    channel: Option<Uuid>,
+    /// Only those of this contact.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    contact: Option<i64>,
+    /// Only what is older than this one: `next_before` of the page before.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    before: Option<Uuid>,
+    /// At most so many, 1 to 200. Default 50.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    limit: Option<i64>,
+}
+
+/// Activities, the newest first.
+#[utoipa::path(get, path = "/api/v1/activities", tag = "activities", params(ActivitiesQuery),
+    responses((status = 200, body = Activities), (status = 400, body = Problem)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Query(query): Query<ActivitiesQuery>,
+) -> Result<Json<Activities>, ApiError> {
+    let of = match (query.channel, query.contact, query.view.as_deref()) {
+        (Some(id), ..) => Of::Channel(ChannelId(id)),
+        (None, Some(id), _) => Of::Contact(ContactId(id)),
+        (None, None, None | Some("all")) => Of::All,
+        (None, None, Some("unmatched")) => Of::Unmatched,
+        (None, None, Some("failed")) => Of::Failed,
+        (None, None, Some(_)) => {
+            return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "view is all, unmatched or failed".into()));
+        }
+    };
+    let limit = query.limit.unwrap_or(50).clamp(1, 200);
+    let wanted = Wanted { of, before: query.before.map(ActivityId), limit };
+    let listed = load_list(&app, &caller, wanted).await?;
+    let next_before = (listed.len() as i64 == limit).then(|| listed.last().map(|activity| activity.id)).flatten();
+    Ok(Json(Activities { activities: listed.into_iter().map(Activity::from).collect(), next_before }))
+}
+
+pub(crate) async fn load_list(
+    app: &App,
+    caller: &domain::Caller,
+    wanted: Wanted,
+) -> Result<Vec<activities::Activity>, ApiError> {
+    let listed = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(caller).await?;
+        activities::list(&mut tx, caller.tenant_id, wanted).await
+    });
+    Ok(listed.await?)
+}
+
+impl From<activities::Activity> for Activity {
+    fn from(activity: activities::Activity) -> Self {
+        Self {
+            id: activity.id,
+            r#type: activity.r#type,
+            direction: activity.direction,
+            processing_status: activity.processing_status,
+            raw_data: activity.raw_data,
+            processed_data: activity.processed_data,
+            metadata: activity.metadata,
+            channel_id: activity.channel_id,
+            contact_id: activity.contact_id,
+            created_at: activity.created_at,
+            updated_at: activity.updated_at,
+        }
+    }
+}
+
+/// One activity.
+#[utoipa::path(get, path = "/api/v1/activities/{id}", tag = "activities", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Activity), (status = 404, body = Problem)))]
+pub(crate) async fn one(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Activity>, ApiError> {
+    let found = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&caller).await?;
+        activities::get(&mut tx, caller.tenant_id, ActivityId(id)).await
+    });
+    Ok(Json(found.await?.ok_or(ApiError::NotFound("activity"))?.into()))
+}
+
+/// Has a failed activity processed again.
+#[utoipa::path(post, path = "/api/v1/activities/{id}/retry", tag = "activities", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    let done = store::within(DB_LIMIT, desk::retry(&app.env, caller.tenant_id, ActivityId(id))).await?;
+    settled(&app, &caller, id, done, "only what failed is tried again").await
+}
+
+/// Ends an activity that nobody shall process.
+#[utoipa::path(post, path = "/api/v1/activities/{id}/skip", tag = "activities", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn skip(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    let by = format!("key {}", caller.key_id);
+    let done = store::within(DB_LIMIT, desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by)).await?;
+    settled(&app, &caller, id, done, "it is completed already").await
+}
+
+/// Tells an activity that is in another state from one that is not there.
+async fn settled(app: &App, caller: &Caller, id: Uuid, is_done: bool, why: &str) -> Result<StatusCode, ApiError> {
+    if is_done {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let found = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        activities::get(&mut conn, caller.tenant_id, ActivityId(id)).await
+    });
+    Err(if found.await?.is_some() { ApiError::Conflict(why.into()) } else { ApiError::NotFound("activity") })
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkTo {
+    contact_id: i64,
+    /// From now on events of the activity's address are this contact's too, and those that were nobody's.
+    #[serde(default)]
+    add_address: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LinkedTo {
+    /// How many other activities of that address were linked.
+    others: usize,
+}
+
+/// Says whose an activity is.
+#[utoipa::path(post, path = "/api/v1/activities/{id}/link", tag = "activities", params(("id" = Uuid, Path)), request_body = LinkTo,
+    responses((status = 200, body = LinkedTo), (status = 404, body = Problem)))]
+pub(crate) async fn link(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+    extract::Json(to): extract::Json<LinkTo>,
+) -> Result<Json<LinkedTo>, ApiError> {
+    let others = link_to(&app, &caller, ActivityId(id), ContactId(to.contact_id), to.add_address).await?;
+    Ok(Json(LinkedTo { others }))
+}
+
+pub(crate) async fn link_to(
+    app: &App,
+    caller: &Caller,
+    id: ActivityId,
+    contact_id: ContactId,
+    is_address_theirs: bool,
+) -> Result<usize, ApiError> {
+    let linked = desk::link(&app.env, caller.tenant_id, id, contact_id, is_address_theirs);
+    let linked = store::within(DB_LIMIT, linked).await?;
+    Ok(linked.ok_or(ApiError::NotFound("activity or contact"))?.others)
+}

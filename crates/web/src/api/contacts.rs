@@ -1,0 +1,150 @@
+//! Contacts: whom events are from.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use domain::ContactId;
+use serde::{Deserialize, Serialize};
+use store::contacts::{self, NewContact, Wanted};
+use utoipa::{IntoParams, ToSchema};
+
+use super::auth::{Reading, Writing};
+use super::error::{ApiError, Problem};
+use super::extract::{self, Path, Query, blank_is_none};
+use crate::app::{App, DB_LIMIT};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Contacts {
+    contacts: Vec<Contact>,
+    /// Pass it as `before` to get the page after this one; none on the last.
+    next_before: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Contact {
+    id: i64,
+    email: Option<String>,
+    phone_number: Option<String>,
+    first_name: Option<String>,
+    last_name: Option<String>,
+    company: Option<String>,
+    tags: Vec<String>,
+    created_at: DateTime<Utc>,
+}
+
+impl From<contacts::Contact> for Contact {
+    fn from(contact: contacts::Contact) -> Self {
+        Self {
+            id: contact.id,
+            email: contact.email,
+            phone_number: contact.phone_number,
+            first_name: contact.first_name,
+            last_name: contact.last_name,
+            company: contact.company,
+            tags: contact.tags,
+            created_at: contact.created_at,
+        }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ContactsQuery {
+    /// A part of a name, a company or an address.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub q: Option<String>,
+    /// Only what comes after this one: `next_before` of the page before.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub before: Option<i64>,
+    /// At most so many, 1 to 200. Default 50.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub limit: Option<i64>,
+}
+
+/// Contacts, the newest first.
+#[utoipa::path(get, path = "/api/v1/contacts", tag = "contacts", params(ContactsQuery), responses((status = 200, body = Contacts)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Query(query): Query<ContactsQuery>,
+) -> Result<Json<Contacts>, ApiError> {
+    let (contacts, next_before) = load_list(&app, &caller, &query).await?;
+    Ok(Json(Contacts { contacts: contacts.into_iter().map(Contact::from).collect(), next_before }))
+}
+
+/// A page of contacts, and where the next one begins.
+pub(crate) async fn load_list(
+    app: &App,
+    caller: &domain::Caller,
+    query: &ContactsQuery,
+) -> Result<(Vec<contacts::Contact>, Option<i64>), ApiError> {
+    let limit = query.limit.unwrap_or(50).clamp(1, 200);
+    let wanted = Wanted { text: query.q.as_deref(), before: query.before.map(ContactId), limit };
+    let listed = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(caller).await?;
+        contacts::list(&mut tx, caller.tenant_id, &wanted).await
+    });
+    let listed = listed.await?;
+    let next_before = (listed.len() as i64 == limit).then(|| listed.last().map(|contact| contact.id)).flatten();
+    Ok((listed, next_before))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddContact {
+    /// An e-mail address, a telephone number, or both.
+    pub email: Option<String>,
+    pub phone_number: Option<String>,
+    pub first_name: Option<String>,
+    pub last_name: Option<String>,
+    pub company: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+/// Makes a contact. Events of that address which were nobody's are theirs now.
+#[utoipa::path(post, path = "/api/v1/contacts", tag = "contacts", request_body = AddContact,
+    responses((status = 201, body = Contact), (status = 400, body = Problem)))]
+pub(crate) async fn create(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    extract::Json(new): extract::Json<AddContact>,
+) -> Result<(StatusCode, Json<Contact>), ApiError> {
+    let id = add(&app, &caller, new).await?;
+    Ok((StatusCode::CREATED, Json(load(&app, &caller, id).await?.into())))
+}
+
+pub(crate) async fn add(app: &App, caller: &domain::Caller, new: AddContact) -> Result<ContactId, ApiError> {
+    let contact = NewContact {
+        email: new.email,
+        phone_number: new.phone_number,
+        first_name: new.first_name,
+        last_name: new.last_name,
+        company: new.company,
+        tags: new.tags,
+        person_id: None,
+    };
+    let contact = engine::contacts::checked(contact, app.env.config.phone_region)
+        .map_err(|what| ApiError::Malformed(StatusCode::BAD_REQUEST, what))?;
+    Ok(store::within(DB_LIMIT, engine::contacts::create(&app.env, caller.tenant_id, &contact)).await?)
+}
+
+/// One contact.
+#[utoipa::path(get, path = "/api/v1/contacts/{id}", tag = "contacts", params(("id" = i64, Path)),
+    responses((status = 200, body = Contact), (status = 404, body = Problem)))]
+pub(crate) async fn one(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Path(id): Path<i64>,
+) -> Result<Json<Contact>, ApiError> {
+    Ok(Json(load(&app, &caller, ContactId(id)).await?.into()))
+}
+
+pub(crate) async fn load(app: &App, caller: &domain::Caller, id: ContactId) -> Result<contacts::Contact, ApiError> {
+    let found = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(caller).await?;
+        contacts::get(&mut tx, caller.tenant_id, id).await
+    });
+    found.await?.ok_or(ApiError::NotFound("contact"))
+}

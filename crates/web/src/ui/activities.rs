@@ -1,0 +1,334 @@
+//! Activities on pages: a row in a list, one with everything it carries, and those of nobody we know.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use domain::{ActivityId, ContactId, Scope};
+use engine::activities as desk;
+use serde::Deserialize;
+use serde_json::Value;
+use store::activities::{self, Activity, Of, Wanted};
+use store::contacts::{self, Contact};
+use store::memory::documents;
+use uuid::Uuid;
+
+use super::document::bytes;
+use super::flash::flashes;
+use super::layout::Layout;
+use super::text::{Badge, When, clipped, number, plural, shown_lines};
+use super::{Posted, Visitor, html};
+use crate::api::activities::{link_to, load_list};
+use crate::api::contacts::{AddContact, ContactsQuery, add};
+use crate::api::error::ApiError;
+use crate::api::extract::{Path, Query, blank_is_none};
+use crate::app::{App, DB_LIMIT};
+
+const PAGE: i64 = 50;
+/// How many contacts the field offers.
+const OFFERED: i64 = 200;
+
+/// One line of a list.
+pub(super) struct Row {
+    pub id: String,
+    pub href: String,
+    pub badge: Badge,
+    pub title: String,
+    pub party: String,
+    pub at: When,
+}
+
+impl Row {
+    pub fn new(activity: &Activity, now: DateTime<Utc>) -> Self {
+        Self {
+            id: activity.id.to_string(),
+            href: format!("/activities/{}", activity.id),
+            badge: badge(activity),
+            title: title(activity),
+            party: clipped(activity.party().unwrap_or("no address"), 60),
+            at: When::new(activity.created_at, now),
+        }
+    }
+}
+
+fn badge(activity: &Activity) -> Badge {
+    Badge(match activity.processing_status.as_str() {
+        "raw" => "waiting",
+        "processing" => "working",
+        "completed" => "completed",
+        _ => "failed",
+    })
+}
+
+fn title(activity: &Activity) -> String {
+    let said = |name: &str| activity.raw_data.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+    let words = [said("subject"), said("content")].into_iter().find(|text| !text.is_empty()).unwrap_or("no words");
+    clipped(&format!("{}: {words}", kind(&activity.r#type)), 120)
+}
+
+fn kind(r#type: &str) -> &str {
+    match r#type {
+        "email" => "E-mail",
+        "call" => "Call",
+        "sms" => "SMS",
+        "whatsapp" => "WhatsApp",
+        "meeting" => "Meeting",
+        "note" => "Note",
+        "task" => "Task",
+        _ => "Event",
+    }
+}
+
+#[derive(Template)]
+#[template(path = "activity.html")]
+struct ActivityPage {
+    layout: Layout,
+    flash: &'static str,
+    href: String,
+    title: String,
+    badge: Badge,
+    is_failed: bool,
+    is_open: bool,
+    error: String,
+    facts: Vec<(&'static str, String)>,
+    at: When,
+    contact: Vec<(String, String)>,
+    document: Vec<String>,
+    content: String,
+    summary: String,
+    found: Vec<String>,
+    attachments: Vec<File>,
+    metadata: String,
+    may_act: bool,
+    csrf: String,
+}
+
+struct File {
+    href: String,
+    name: String,
+    note: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct DoneQuery {
+    #[serde(default)]
+    done: Flash,
+    #[serde(default, deserialize_with = "blank_is_none")]
+    before: Option<Uuid>,
+}
+
+flashes! {
+    Flash {
+        Retried = "retried": "It waits for an agent again.",
+        Skipped = "skipped": "It was skipped. Retry brings it back.",
+        Moved = "moved": "It had moved on meanwhile, so nothing was changed. This is how it is now.",
+        Linked = "linked": "Linked.",
+        Unknown = "unknown": "That is no contact: choose one of the list, or make a new one.",
+    }
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path(id): Path<Uuid>,
+    Query(query): Query<DoneQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    let loaded = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&visitor).await?;
+        let Some(activity) = activities::get(&mut tx, visitor.tenant_id, ActivityId(id)).await? else {
+            return Ok(None);
+        };
+        let contact = match activity.contact_id {
+            Some(id) => contacts::get(&mut tx, visitor.tenant_id, ContactId(id)).await?,
+            None => None,
+        };
+        let document = documents::of_activity(&mut tx, visitor.tenant_id, ActivityId(id)).await?;
+        let files = activities::attachments(&mut tx, visitor.tenant_id, ActivityId(id)).await?;
+        Ok(Some((activity, contact, document, files)))
+    });
+    let (activity, contact, document, files) = loaded.await?.ok_or(ApiError::NotFound("activity"))?;
+    let now = app.env.clock.now();
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let done = activity.processed_data.clone().unwrap_or_default();
+    let error =
+        activity.metadata.get("error").map(|error| format!("{}: {}", text(error, "type"), text(error, "message")));
+    let found = done.get("facts").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let file = |(nth, file): (usize, &activities::Attachment)| File {
+        href: format!("/activities/{id}/attachments/{nth}"),
+        name: clipped(&file.name, 120),
+        note: format!(
+            "{}, {}",
+            clipped(file.content_type.as_deref().unwrap_or("no type given"), 80),
+            bytes(file.bytes.unsigned_abs())
+        ),
+    };
+    let mut facts = vec![("Kind", kind(&activity.r#type).to_owned()), ("Direction", clipped(&activity.direction, 20))];
+    for (label, name) in [("From", "from"), ("To", "to")] {
+        let value =
+            activity.metadata.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        facts.extend(value.map(|value| (label, clipped(&value, 200))));
+    }
+    html(&ActivityPage {
+        layout: Layout::new(&visitor, now, title(&activity), "/contacts"),
+        flash: query.done.in_words(),
+        href: format!("/activities/{id}"),
+        title: title(&activity),
+        badge: badge(&activity),
+        is_failed: activity.processing_status == "failed",
+        is_open: matches!(activity.processing_status.as_str(), "raw" | "processing"),
+        error: clipped(&error.unwrap_or_default(), 500),
+        facts,
+        at: When::new(activity.created_at, now),
+        contact: contact
+            .map(|contact| (format!("/contacts/{}", contact.id), clipped(&contact.called(), 80)))
+            .into_iter()
+            .collect(),
+        document: document.map(|id| format!("/documents/{id}")).into_iter().collect(),
+        content: shown_lines(&text(&activity.raw_data, "content")),
+        summary: clipped(&text(&done, "summary"), 1_000),
+        found: found.map(|fact| clipped(fact, 200)).collect(),
+        attachments: files.iter().enumerate().map(file).collect(),
+        metadata: shown_lines(&serde_json::to_string_pretty(&activity.metadata).unwrap_or_default()),
+        may_act: visitor.may(Scope::Write),
+        csrf: visitor.csrf(),
+    })
+}
+
+/// A file that came with an event, to be saved: a browser must not make a page of it.
+pub(crate) async fn attachment(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path((id, nth)): Path<(Uuid, usize)>,
+) -> Result<impl IntoResponse, ApiError> {
+    let files = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&visitor).await?;
+        activities::attachments(&mut tx, visitor.tenant_id, ActivityId(id)).await
+    });
+    let files = files.await?;
+    let file = files.get(nth).ok_or(ApiError::NotFound("file"))?;
+    let key = file.blob_key.parse().map_err(|_| ApiError::NotFound("file"))?;
+    let bytes = app.env.blobs.get(visitor.tenant_id, &key).await?.ok_or(ApiError::NotFound("file"))?;
+    // Letters and digits of its name: what is left cannot end the header's quotes.
+    let name: String =
+        file.name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    let headers = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", name.trim_start_matches('.'))),
+    ];
+    Ok((headers, bytes))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct NoFields {}
+
+/// retry or skip.
+pub(crate) async fn act(
+    State(app): State<App>,
+    Path((id, action)): Path<(Uuid, String)>,
+    Posted { caller, form: NoFields {} }: Posted<NoFields>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let (is_done, flash) = match action.as_str() {
+        "retry" => {
+            (store::within(DB_LIMIT, desk::retry(&app.env, caller.tenant_id, ActivityId(id))).await?, Flash::Retried)
+        }
+        "skip" => {
+            let by = clipped(&caller.key_name, 60);
+            (
+                store::within(DB_LIMIT, desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by)).await?,
+                Flash::Skipped,
+            )
+        }
+        _ => return Err(ApiError::NotFound("page")),
+    };
+    Ok(if is_done { flash } else { Flash::Moved }.back(&format!("/activities/{id}")))
+}
+
+#[derive(Template)]
+#[template(path = "unmatched.html")]
+struct UnmatchedPage {
+    layout: Layout,
+    flash: &'static str,
+    rows: Vec<Row>,
+    offered: Vec<String>,
+    older: Option<String>,
+    count: String,
+    may_act: bool,
+    csrf: String,
+}
+
+pub(crate) async fn unmatched(
+    State(app): State<App>,
+    visitor: Visitor,
+    Query(query): Query<DoneQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    let wanted = Wanted { of: Of::Unmatched, before: query.before.map(ActivityId), limit: PAGE };
+    let listed = load_list(&app, &visitor, wanted).await?;
+    let all = ContactsQuery { q: None, before: None, limit: Some(OFFERED) };
+    let (known, _) = crate::api::contacts::load_list(&app, &visitor, &all).await?;
+    let now = app.env.clock.now();
+    let is_more = listed.len() as i64 == PAGE;
+    html(&UnmatchedPage {
+        layout: Layout::new(&visitor, now, "Unmatched", "/contacts"),
+        flash: query.done.in_words(),
+        count: if is_more { format!("{}+", number(PAGE)) } else { plural(listed.len() as i64, "event", "events") },
+        older: listed.last().filter(|_| is_more).map(|last| format!("/unmatched?before={}", last.id)),
+        rows: listed.iter().map(|activity| Row::new(activity, now)).collect(),
+        offered: known.iter().map(offer).collect(),
+        may_act: visitor.may(Scope::Write),
+        csrf: visitor.csrf(),
+    })
+}
+
+/// A contact as the field offers it; its number comes first, and is what counts.
+fn offer(contact: &Contact) -> String {
+    let address = contact.email.as_deref().or(contact.phone_number.as_deref()).unwrap_or_default();
+    clipped(&format!("{} {} {address}", contact.id, contact.called()), 100)
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LinkForm {
+    /// As `offer` writes it; empty: a new contact of the activity's address.
+    #[serde(default)]
+    contact: String,
+    add_address: Option<String>,
+    is_new: Option<String>,
+}
+
+pub(crate) async fn link(
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Posted { caller, form }: Posted<LinkForm>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let id = ActivityId(id);
+    let contact_id = match form.is_new {
+        Some(_) => {
+            let found = store::within(DB_LIMIT, async {
+                let mut conn = app.env.db.acquire().await?;
+                activities::get(&mut conn, caller.tenant_id, id).await
+            });
+            let activity = found.await?.ok_or(ApiError::NotFound("activity"))?;
+            let party = activity.party().unwrap_or_default().to_owned();
+            let name = activity.metadata.get("from_name").and_then(Value::as_str).map(str::to_owned);
+            let (email, phone_number) = if party.contains('@') { (Some(party), None) } else { (None, Some(party)) };
+            let first_name = name.or_else(|| email.as_deref()?.split('@').next().map(str::to_owned));
+            let new = AddContact { email, phone_number, first_name, last_name: None, company: None, tags: Vec::new() };
+            match add(&app, &caller, new).await {
+                Ok(contact_id) => contact_id,
+                Err(ApiError::Malformed(..)) => return Ok(Flash::Unknown.back("/unmatched")),
+                Err(error) => return Err(error),
+            }
+        }
+        None => match form.contact.split_whitespace().next().and_then(|number| number.parse().ok()) {
+            Some(number) => ContactId(number),
+            None => return Ok(Flash::Unknown.back("/unmatched")),
+        },
+    };
+    match link_to(&app, &caller, id, contact_id, form.add_address.is_some() || form.is_new.is_some()).await {
+        Ok(_) => Ok(Flash::Linked.back("/unmatched")),
+        Err(ApiError::NotFound(_)) => Ok(Flash::Unknown.back("/unmatched")),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,163 @@
+//! Contacts: everybody, and one with what came from them.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use domain::{ContactId, Scope};
+use serde::Deserialize;
+use store::activities::{self, Of, Wanted};
+use store::contacts::{self, Contact};
+
+use super::activities::Row;
+use super::layout::Layout;
+use super::text::{When, clipped};
+use super::{Posted, Visitor, html};
+use crate::api::contacts::{AddContact, ContactsQuery, add, load_list};
+use crate::api::error::ApiError;
+use crate::api::extract::{Path, Query};
+use crate::app::{App, DB_LIMIT};
+
+const EVENTS: i64 = 50;
+
+#[derive(Template)]
+#[template(path = "contacts.html")]
+struct ContactsPage {
+    layout: Layout,
+    q: String,
+    rows: Vec<ContactRow>,
+    older: Option<String>,
+    trouble: String,
+    may_add: bool,
+    csrf: String,
+}
+
+struct ContactRow {
+    href: String,
+    name: String,
+    email: String,
+    phone: String,
+    company: String,
+    tags: String,
+}
+
+impl ContactRow {
+    fn new(contact: &Contact) -> Self {
+        let text = |field: &Option<String>| clipped(field.as_deref().unwrap_or_default(), 80);
+        Self {
+            href: format!("/contacts/{}", contact.id),
+            name: clipped(&contact.called(), 80),
+            email: text(&contact.email),
+            phone: text(&contact.phone_number),
+            company: text(&contact.company),
+            tags: clipped(&contact.tags.join(", "), 80),
+        }
+    }
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    visitor: Visitor,
+    Query(query): Query<ContactsQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    page(&app, &visitor, &query, String::new()).await
+}
+
+async fn page(app: &App, visitor: &Visitor, query: &ContactsQuery, trouble: String) -> Result<Response, ApiError> {
+    let (listed, next) = load_list(app, visitor, query).await?;
+    let q = query.q.clone().unwrap_or_default();
+    let older = next.map(|before| {
+        let q = percent_encoding::utf8_percent_encode(&q, percent_encoding::NON_ALPHANUMERIC);
+        format!("/contacts?q={q}&before={before}")
+    });
+    let page = ContactsPage {
+        layout: Layout::new(visitor, app.env.clock.now(), "Contacts", "/contacts"),
+        rows: listed.iter().map(ContactRow::new).collect(),
+        q,
+        older,
+        trouble,
+        may_add: visitor.may(Scope::Write),
+        csrf: visitor.csrf(),
+    };
+    Ok(html(&page)?.into_response())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct AddForm {
+    #[serde(default)]
+    email: String,
+    #[serde(default)]
+    phone_number: String,
+    #[serde(default)]
+    first_name: String,
+    #[serde(default)]
+    last_name: String,
+    #[serde(default)]
+    company: String,
+}
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    Posted { caller, form }: Posted<AddForm>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let new = AddContact {
+        email: Some(form.email),
+        phone_number: Some(form.phone_number),
+        first_name: Some(form.first_name),
+        last_name: Some(form.last_name),
+        company: Some(form.company),
+        tags: Vec::new(),
+    };
+    match add(&app, &caller, new).await {
+        Ok(id) => Ok((StatusCode::SEE_OTHER, [(LOCATION, format!("/contacts/{id}"))]).into_response()),
+        Err(ApiError::Malformed(status, what)) => {
+            let none = ContactsQuery { q: None, before: None, limit: None };
+            let mut response = page(&app, &Visitor(caller), &none, what).await?;
+            *response.status_mut() = status;
+            Ok(response)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "contact.html")]
+struct ContactPage {
+    layout: Layout,
+    name: String,
+    facts: Vec<(&'static str, String)>,
+    addresses: Vec<String>,
+    made: When,
+    rows: Vec<Row>,
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path(id): Path<i64>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (id, tenant_id) = (ContactId(id), visitor.tenant_id);
+    let loaded = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&visitor).await?;
+        let Some(contact) = contacts::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
+        let addresses = contacts::addresses(&mut tx, tenant_id, id).await?;
+        let wanted = Wanted { of: Of::Contact(id), before: None, limit: EVENTS };
+        Ok(Some((contact, addresses, activities::list(&mut tx, tenant_id, wanted).await?)))
+    });
+    let (contact, addresses, events) = loaded.await?.ok_or(ApiError::NotFound("contact"))?;
+    let now = app.env.clock.now();
+    let text = |label, field: &Option<String>| {
+        field.as_deref().filter(|text| !text.is_empty()).map(|text| (label, clipped(text, 100)))
+    };
+    let tags = (!contact.tags.is_empty()).then(|| ("Tags", clipped(&contact.tags.join(", "), 200)));
+    html(&ContactPage {
+        layout: Layout::new(&visitor, now, clipped(&contact.called(), 60), "/contacts"),
+        name: clipped(&contact.called(), 100),
+        facts: [text("Company", &contact.company), tags].into_iter().flatten().collect(),
+        addresses: addresses.iter().map(|address| clipped(address, 200)).collect(),
+        made: When::new(contact.created_at, now),
+        rows: events.iter().map(|activity| Row::new(activity, now)).collect(),
+    })
+}
