@@ -135,27 +135,28 @@ unpack_fast_model() {
     rm -rf "$tmp"
 }
 
-# Only for tests: the SQL of the program whose tables we share.
-setup_pgai() {
-    local version dir
-    version=$(sed -n 's/^pgai==\([^ ]*\).*/\1/p' "$root/scripts/pgai.lock")
-    dir=$cache/pgai-$version
+# Only for tests: packages of others, side by side in one folder, from which Python also imports.
+setup_test_packages() {
+    local dir
+    dir=$cache/test-packages-$(sha256sum "$root/scripts/test-packages.lock" | cut -c1-12)
     if [ ! -d "$dir" ]; then
         need_tools pip
-        locked unpack_pgai "$dir"
+        locked unpack_test_packages "$dir"
     fi
-    export PGAI_SQL="${PGAI_SQL:-$dir/pgai/data/ai.sql}"
+    export TEST_PACKAGES_DIR="$dir" PGAI_SQL="${PGAI_SQL:-$dir/pgai/data/ai.sql}"
 }
 
-unpack_pgai() {
-    local dir=$1 tmp=$1.tmp
+unpack_test_packages() {
+    local dir=$1 tmp=$1.tmp wheel
     [ ! -d "$dir" ] || return 0 # another set-up was faster
-    say "fetching pgai into $cache (once)"
+    say "fetching the tests' packages into $cache (once)"
     rm -rf "$tmp"
     mkdir "$tmp"
-    fetch_wheel pgai.lock "$tmp" || die "pgai could not be fetched: check the network and pip's settings, then run this again"
-    python3 -m zipfile -e "$tmp"/*.whl "$tmp" || die "pgai could not be unpacked: see whether $cache has 10 MB free"
-    rm "$tmp"/*.whl
+    fetch_wheel test-packages.lock "$tmp" || die "the tests' packages could not be fetched: check the network and pip's settings, then run this again"
+    for wheel in "$tmp"/*.whl; do
+        python3 -m zipfile -e "$wheel" "$tmp" || die "$wheel could not be unpacked: see whether $cache has 40 MB free"
+        rm "$wheel"
+    done
     mv "$tmp" "$dir"
 }
 

@@ -2,11 +2,14 @@
 
 mod blobs;
 mod bugs;
+mod claims;
+mod contacts;
 mod crash;
 mod embed;
 mod lanes;
 mod lease;
 mod memory;
+mod plans;
 mod postgres;
 mod schema;
 mod suite;

@@ -1,9 +1,11 @@
 //! The commands, one file each. Data goes to stdout, everything else to stderr.
 
+mod activity;
 mod backup;
 mod bench;
 mod channel;
 mod config;
+mod contact;
 mod doctor;
 mod document;
 mod down;
@@ -68,8 +70,12 @@ enum Command {
     Tenant(tenant::Args),
     /// API keys: create, list, revoke.
     Key(key::Args),
-    /// Channels for webhooks: add, list, show, enable, disable, delete.
+    /// Channels for webhooks: add, list, show, rotate, enable, disable, delete, send-test.
     Channel(channel::Args),
+    /// What came in: list, show, retry, skip, link to a contact.
+    Activity(activity::Args),
+    /// Whom events are from: list, add, show, import.
+    Contact(contact::Args),
     /// Lanes and their items: list, inspect, retry, skip, cancel.
     Queue(queue::Args),
     /// Measure speed beside a limit measured in the same run.
@@ -101,6 +107,8 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Tenant(args) => tenant::run(config, args).await,
         Command::Key(args) => key::run(config, args).await,
         Command::Channel(args) => channel::run(config, args).await,
+        Command::Activity(args) => activity::run(config, args).await,
+        Command::Contact(args) => contact::run(config, args).await,
         Command::Queue(args) => queue::run(config, args).await,
         Command::Bench(args) => bench::run(config, args).await,
         Command::CrashPoints => {

@@ -3,7 +3,9 @@
 mod app;
 mod backup;
 mod browser;
+mod channels;
 mod cli;
+mod door_pages;
 mod http;
 mod intake;
 mod lifecycle;

@@ -8,18 +8,17 @@ use domain::Clock;
 use futures_util::{StreamExt as _, stream};
 use rustix::process::Signal;
 use serde_json::json;
-use store::channels::Secrets;
 use store::crash::Point;
 use testkit::{Cluster, Ledger, World, wait_until};
 use uuid::Uuid;
 
 use crate::app::{App, Folder, client, command, free_port};
-use crate::intake::{MASTER_KEY, add_channel};
+use crate::intake::{MASTER_KEY, Opens, add_channel};
 
 /// One installation on a database of its own: what it runs, and what the world was promised.
 struct Path {
     world: World,
-    secrets: Secrets,
+    secrets: Opens,
     ledger: Arc<Ledger>,
     folder: Folder,
     port: u16,

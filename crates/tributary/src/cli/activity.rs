@@ -1,0 +1,136 @@
+//! `tributary activity`: what came in, and what a person does about it.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Subcommand, ValueEnum};
+use domain::shown::{clipped, shown_lines};
+use domain::{ActivityId, ChannelId, ContactId};
+use engine::{Config, activities as desk};
+use store::activities::{self, Activity, Of, Wanted};
+
+use super::{caller, env, table};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Tenant by name or id; yours when left out.
+    #[arg(long, global = true)]
+    tenant: Option<String>,
+    /// As JSON, for scripts.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum View {
+    All,
+    /// Of nobody we know.
+    Unmatched,
+    Failed,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the newest activities.
+    List {
+        #[arg(long, value_enum, default_value = "all")]
+        view: View,
+        /// Only those of this channel.
+        #[arg(long, conflicts_with = "view")]
+        channel: Option<ChannelId>,
+        /// Only those of this contact.
+        #[arg(long, conflicts_with_all = ["view", "channel"])]
+        contact: Option<ContactId>,
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+        limit: i64,
+    },
+    /// Show one activity with everything it carries.
+    Show { id: ActivityId },
+    /// Have a failed activity processed again.
+    Retry { id: ActivityId },
+    /// End an activity that nobody shall process.
+    Skip { id: ActivityId },
+    /// Say whose an activity is.
+    Link {
+        id: ActivityId,
+        contact: ContactId,
+        /// The activity's address is the contact's from now on; other events of it are linked too.
+        #[arg(long)]
+        add_address: bool,
+    },
+}
+
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let env = env(&config).await?;
+    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let (tenant_id, now) = (caller.tenant_id, env.clock.now());
+    match args.command {
+        Command::List { view, channel, contact, limit } => {
+            let of = match (channel, contact, view) {
+                (Some(id), ..) => Of::Channel(id),
+                (None, Some(id), _) => Of::Contact(id),
+                (None, None, View::All) => Of::All,
+                (None, None, View::Unmatched) => Of::Unmatched,
+                (None, None, View::Failed) => Of::Failed,
+            };
+            let mut tx = env.db.begin_as(&caller).await?;
+            let listed = activities::list(&mut tx, tenant_id, Wanted { of, before: None, limit }).await?;
+            if args.json {
+                println!("{}", serde_json::to_string_pretty(&listed)?);
+                return Ok(ExitCode::SUCCESS);
+            }
+            let row = |activity: &Activity| {
+                let said =
+                    |name: &str| activity.raw_data.get(name).and_then(|value| value.as_str()).unwrap_or_default();
+                let words = if said("subject").is_empty() { said("content") } else { said("subject") };
+                vec![
+                    activity.id.to_string(),
+                    activity.r#type.clone(),
+                    clipped(activity.party().unwrap_or_default(), 30),
+                    clipped(words, 50),
+                    activity.contact_id.map_or_else(|| "nobody known".into(), |id| format!("contact {id}")),
+                    activity.processing_status.clone(),
+                    table::ago(activity.created_at, now),
+                ]
+            };
+            table::print(
+                &["id", "type", "address", "about", "whose", "state", "came"],
+                &listed.iter().map(row).collect::<Vec<_>>(),
+            );
+        }
+        Command::Show { id } => {
+            let mut tx = env.db.begin_as(&caller).await?;
+            let activity = activities::get(&mut tx, tenant_id, id).await?.with_context(|| unknown(id))?;
+            println!("{}", shown_lines(&serde_json::to_string_pretty(&activity)?));
+        }
+        Command::Retry { id } => {
+            if !desk::retry(&env, tenant_id, id).await? {
+                bail!(
+                    "{id} did not fail, or is not there\n\nhint: `tributary activity list --view failed` shows those that did"
+                );
+            }
+            println!("it waits for an agent again");
+        }
+        Command::Skip { id } => {
+            if !desk::skip(&env, tenant_id, id, "the command line").await? {
+                bail!("{id} is completed already, or is not there");
+            }
+            println!("skipped; `tributary activity retry {id}` brings it back");
+        }
+        Command::Link { id, contact, add_address } => {
+            let linked = desk::link(&env, tenant_id, id, contact, add_address).await?;
+            let linked = linked.with_context(|| format!("there is no activity {id}, or no contact {contact}"))?;
+            match linked.others {
+                0 => println!("linked"),
+                others => println!("linked, and {others} more of the same address"),
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(id: ActivityId) -> String {
+    format!("there is no activity {id}\n\nhint: `tributary activity list` shows the newest")
+}

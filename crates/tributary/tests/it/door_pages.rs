@@ -1,0 +1,221 @@
+//! The pages of the door in a real browser: adding channels, testing one, reading why something was refused, saying whose an event is; and text
+//! from outside that stays text.
+
+use std::time::Duration;
+
+use domain::Scope;
+use fantoccini::Locator;
+use serde_json::{Value, json};
+use store::channels::Provider;
+use testkit::World;
+
+use crate::app::{App, Folder, client};
+use crate::browser::{Browser, serve};
+use crate::intake::new_channel;
+
+const SOON: Duration = Duration::from_secs(8);
+
+impl Browser {
+    async fn signed_in(app: &App, world: &World) -> Self {
+        let browser = Self::start().await;
+        let (_, key) = world.caller(world.tenant_id, &[Scope::Service]).await;
+        browser.goto(&format!("{}/signin", app.url)).await;
+        browser.typed("#key", key.reveal()).await;
+        browser.click("#signin .button").await;
+        assert!(browser.shows("All is well", SOON).await || browser.shows("no worker", SOON).await);
+        browser
+    }
+
+    async fn click(&self, css: &str) {
+        self.client.find(Locator::Css(css)).await.expect(css).click().await.expect(css);
+    }
+
+    async fn typed(&self, css: &str, text: &str) {
+        let field = self.client.find(Locator::Css(css)).await.expect(css);
+        field.clear().await.expect(css);
+        field.send_keys(text).await.expect(css);
+    }
+
+    async fn script(&self, source: &str) -> Value {
+        self.client.execute(source, vec![]).await.expect(source)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
+    let (world, folder) = (World::now().await, Folder::new());
+    let app = serve(&world, &folder).await;
+    let browser = Browser::signed_in(&app, &world).await;
+    let channels = format!("{}/settings/channels", app.url);
+    browser.goto(&channels).await;
+    assert!(browser.shows("Add your first channel", SOON).await, "{}", browser.text().await);
+    browser.photograph("channels-empty").await;
+    browser.click("[data-opens=add]").await;
+    assert!(browser.shows("Who sends", SOON).await);
+    browser.photograph("channels-add").await;
+    browser.click("input[value=twilio]").await;
+    browser.typed("#name", "Support line").await;
+    browser.click("dialog .button").await;
+    assert!(browser.shows("auth token has 0 characters", SOON).await, "{}", browser.text().await);
+    browser.photograph("channels-add-refused").await;
+    browser.typed("#secret", "0123456789abcdef0123456789abcdef").await;
+    browser.click("dialog .button").await;
+    assert!(browser.shows("The channel is ready", SOON).await, "{}", browser.text().await);
+    let url = browser.script("return document.querySelector('.copy input').value").await;
+    assert!(url.as_str().is_some_and(|url| url.ends_with("#rc=5&rp=all")), "{url}");
+    let own_page = browser.client.current_url().await.expect("a URL").to_string();
+    browser.photograph("channel-new").await;
+    browser.click(".head .button").await;
+    assert!(browser.shows("came through", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("A test message, signed as Twilio would", SOON).await, "{}", browser.text().await);
+
+    // Refused while the page is open: it says so without a reload.
+    let target = url.as_str().and_then(|url| url.split('#').next()).expect("a URL").to_owned();
+    let refused = client().post(&target).body("x=1").send().await.expect("an answer");
+    assert_eq!(refused.status().as_u16(), 401);
+    assert!(browser.shows("it has no X-Twilio-Signature", SOON).await, "{}", browser.text().await);
+    browser.photograph("channel").await;
+
+    browser.goto(&format!("{channels}?add")).await;
+    browser.typed("#name", "Web shop").await;
+    browser.click("dialog .button").await;
+    assert!(browser.shows("Bearer key", SOON).await, "{}", browser.text().await);
+    browser.photograph("channel-generic").await;
+    browser.goto(&channels).await;
+    assert!(browser.shows("Support line", SOON).await && browser.shows("Web shop", SOON).await);
+    browser.photograph("channels").await;
+    let columns = browser
+        .script("return getComputedStyle(document.querySelector('.doors')).gridTemplateColumns.split(' ').length")
+        .await;
+    assert_eq!(columns, 2, "two columns on a desktop");
+    browser.click(".door .toggle").await;
+    assert!(browser.shows("refuses webhooks until you enable it", SOON).await);
+    assert!(browser.shows("inactive", SOON).await);
+    browser.click(".door .confirm summary").await;
+    browser.click(".door .confirm button").await;
+    assert!(browser.shows("What it brought stays", SOON).await);
+    assert!(!browser.text().await.contains("Web shop"), "{}", browser.text().await);
+
+    // Settings, and new secrets.
+    browser.goto(&own_page).await;
+    browser.typed("#name", "Support, after hours").await;
+    browser.click("form[action$='/settings/channels/'] button, section form.stack button").await;
+    assert!(browser.shows("Saved.", SOON).await && browser.shows("Support, after hours", SOON).await);
+
+    // Of nobody we know, until a person says so.
+    browser.goto(&format!("{}/unmatched", app.url)).await;
+    assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);
+    browser.photograph("unmatched").await;
+    browser.click("button[name=is_new]").await;
+    assert!(browser.shows("Every event is somebody's", SOON).await, "{}", browser.text().await);
+    browser.photograph("unmatched-empty").await;
+    browser.goto(&format!("{}/contacts", app.url)).await;
+    assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);
+    browser.typed("input[name=email]", "no address").await;
+    browser.click(".after button").await;
+    assert!(browser.shows("is no e-mail address", SOON).await, "{}", browser.text().await);
+    browser.typed("input[name=email]", "ann@example.com").await;
+    browser.typed("input[name=first_name]", "Ann").await;
+    browser.click(".after button").await;
+    assert!(browser.shows("known since", SOON).await, "{}", browser.text().await);
+    browser.goto(&format!("{}/contacts", app.url)).await;
+    browser.photograph("contacts").await;
+    browser.client.find(Locator::LinkText("+15005550006")).await.expect("a link").click().await.expect("a click");
+    assert!(browser.shows("A test message", SOON).await, "{}", browser.text().await);
+    browser.photograph("contact").await;
+    browser.click(".newest a").await;
+    assert!(browser.shows("What it says", SOON).await, "{}", browser.text().await);
+    browser.photograph("activity").await;
+    browser.click("button[formaction$='/skip']").await;
+    assert!(browser.shows("It was skipped", SOON).await, "{}", browser.text().await);
+    browser.photograph("activity-failed").await;
+    browser.goto(&format!("{}/contacts?q=nobody-like-that", app.url)).await;
+    assert!(browser.shows("Nobody is called that", SOON).await);
+    browser.close().await;
+}
+
+/// S15: in every field that a page shows.
+const ATTACKS: &[&str] = &[
+    "<script>window.pwned=1</script>",
+    "<img src=x onerror=\"window.pwned=2\">",
+    "\"><svg onload=window.pwned=3>",
+    "'\"><iframe srcdoc=\"<script>parent.pwned=4</script>\">",
+    "{{7*7}}{% include \"x\" %}",
+    "javascript:window.pwned=5",
+    "</title></textarea></pre><b id=escaped>bold</b>",
+    "\u{202e}txt.exe\u{202c} \u{200b}hidden \u{7}bell \u{1b}[31mred",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_from_outside_stays_text_on_every_page() {
+    let (world, folder) = (World::now().await, Folder::new());
+    let app = serve(&world, &folder).await;
+    let browser = Browser::signed_in(&app, &world).await;
+    let mut pages = vec![
+        "/".to_owned(),
+        "/contacts".into(),
+        "/unmatched".into(),
+        "/settings/channels".into(),
+        "/search?q=attack".into(),
+    ];
+    let mut conn = world.conn().await;
+    for (nth, attack) in ATTACKS.iter().enumerate() {
+        let visible: String = attack.chars().filter(|c| !c.is_control()).collect();
+        let mut new = new_channel(Provider::Generic);
+        new.name = &visible;
+        let (id, _) =
+            store::channels::create(&mut conn, &world.env.vault, world.tenant_id, new).await.expect("a channel");
+        let contact: i64 = sqlx::query_scalar(
+            "insert into contacts (tenant_id, first_name, last_name, company, email, tags) values ($1, $2, $2, $2, $3, array[$2]) returning id",
+        )
+        .bind(world.tenant_id.0)
+        .bind(attack)
+        .bind(format!("a{nth}@example.com"))
+        .fetch_one(&mut *conn)
+        .await
+        .expect("a contact");
+        sqlx::query("insert into tributary.channel_refusals (tenant_id, channel_id, status, reason, address) values ($1, $2, 401, $3, $3)")
+            .bind(world.tenant_id.0)
+            .bind(id.0)
+            .bind(attack)
+            .execute(&mut *conn)
+            .await
+            .expect("a refusal");
+        for (from, status) in [(format!("a{nth}@example.com"), "failed"), ((*attack).to_owned(), "raw")] {
+            let activity: uuid::Uuid = sqlx::query_scalar(
+                "insert into activities (tenant_id, type, processing_status, raw_data, processed_data, metadata, provider_id) values ($1, 'note', $2, $3, $4, $5, $6) returning id",
+            )
+            .bind(world.tenant_id.0)
+            .bind(status)
+            .bind(json!({ "source_type": "text", "content": attack, "subject": attack }))
+            .bind(json!({ "summary": attack, "facts": [attack] }))
+            .bind(json!({ "from": from, "to": attack, "error": { "type": attack, "message": attack }, "other": { (*attack): attack } }))
+            .bind(id.0)
+            .fetch_one(&mut *conn)
+            .await
+            .expect("an activity");
+            sqlx::query("insert into tributary.activity_attachments (tenant_id, activity_id, ordinal, name, content_type, bytes, blob_key) values ($1, $2, 0, $3, $3, 1, 'x')")
+                .bind(world.tenant_id.0)
+                .bind(activity)
+                .bind(attack)
+                .execute(&mut *conn)
+                .await
+                .expect("a file");
+            pages.push(format!("/activities/{activity}"));
+        }
+        pages.extend([format!("/settings/channels/{}", id.0), format!("/contacts/{contact}")]);
+    }
+    for page in &pages {
+        browser.goto(&format!("{}{page}", app.url)).await;
+        let found = browser
+            .script(
+                "return [String(window.pwned), document.scripts.length, document.querySelectorAll('img, iframe, #escaped, main svg[onload]').length, \
+                 [...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => a.name.startsWith('on') || (a.name === 'href' && a.value.startsWith('javascript:')))).length, \
+                 /[\\u202a-\\u202e\\u200b]/.test(document.body.innerText)]",
+            )
+            .await;
+        assert_eq!(found, json!(["undefined", 1, 0, 0, false]), "S15: {page}");
+    }
+    println!("{} pages with {} attacks in every field", pages.len(), ATTACKS.len());
+    browser.close().await;
+}
