@@ -62,7 +62,7 @@ language plpgsql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    plain text := regexp_replace(normalize($1, nfkc), '^\s*(whatsapp|tel|sms|sip|sips):', '', 'i');
+    plain text := regexp_replace(normalize($1, nfkc), '^\s*(whatsapp|tel|sms|sips?|client):', '', 'i');
     is_international boolean;
     digits text;
 begin
@@ -76,7 +76,7 @@ begin
     plain := regexp_replace(plain, '[[:space:]()./\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u2010-\u2015\u2212-]', '', 'g');
     is_international := plain ~ '^(\+|00)';
     digits := regexp_replace(plain, '^(\+|00)', '');
-    if digits !~ '^\d{7,15}$' or digits in ('266696687', '86282452253', '7378742833', '2562533', '8566696', '464') then
+    if digits !~ '^\d{7,15}$' or digits in ('266696687', '86282452253', '7378742833', '2562533', '8566696') then
         return null;
     end if;
     return case when is_international then '+' else '' end || digits;
@@ -96,7 +96,7 @@ begin
     if address is null or address = '' or length(address) > 1000 then
         return;
     end if;
-    if position('@' in address) > 0 and address !~* '^\s*(sip|sips|tel|whatsapp|sms):' then
+    if position('@' in address) > 0 and address !~* '^\s*(whatsapp|tel|sms|sips?|client):' then
         if address ~ '<[^<>]+>\s*$' then
             address := substring(address from '<([^<>]+)>\s*$');
         end if;
@@ -132,7 +132,7 @@ begin
     end if;
 end $$;
 
--- Writes the keys of a contact's address; the last ten digits of a number too.
+-- Writes the keys of a contact's address; the last ten digits of a number too. What a person says (`added`) outlasts the contact's own columns.
 create function tributary.add_contact_key(p_tenant uuid, p_contact bigint, p_address text, p_origin text) returns void
 language sql
 set search_path = pg_catalog, pg_temp
@@ -146,7 +146,7 @@ as $$
         where length(ltrim(p.number, '+')) >= 10 and (tributary.address_key(p_address)).kind in ('phone', 'digits')
     ) k
     where k.key is not null
-    on conflict (tenant_id, kind, key, contact_id) do nothing
+    on conflict (tenant_id, kind, key, contact_id) do update set origin = excluded.origin where excluded.origin = 'added'
 $$;
 revoke execute on function tributary.add_contact_key(uuid, bigint, text, text) from public;
 
@@ -170,7 +170,8 @@ create trigger contact_keys_updated after update of email, phone_number on publi
 select tributary.add_contact_key(tenant_id, id, email, 'contact'), tributary.add_contact_key(tenant_id, id, phone_number, 'contact')
 from public.contacts;
 
--- The contact of an address: exact e-mail, exact number, else the last ten digits where they are one contact's alone.
+-- The contact of an address: exact e-mail, exact number, else the last ten digits where they are one contact's alone. Whom a person linked the
+-- address to goes before whom it came with.
 create function tributary.match_contact(p_tenant uuid, p_address text) returns bigint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -180,6 +181,7 @@ declare
     number text;
     found_id bigint;
     n bigint;
+    n_added bigint;
 begin
     select * into wanted from tributary.address_key(p_address);
     if wanted.key is null then
@@ -187,7 +189,8 @@ begin
     end if;
     if wanted.kind <> 'digits' then
         select k.contact_id into found_id from public.contact_keys k
-        where k.tenant_id = p_tenant and k.kind = wanted.kind and k.key = wanted.key order by k.contact_id limit 1;
+        where k.tenant_id = p_tenant and k.kind = wanted.kind and k.key = wanted.key
+        order by k.origin = 'added' desc, k.contact_id limit 1;
         if found or wanted.kind = 'email' then
             return found_id;
         end if;
@@ -196,11 +199,13 @@ begin
     if length(number) < 10 then
         return null;
     end if;
-    select min(k.contact_id), count(*) into found_id, n from (
-        select distinct k.contact_id from public.contact_keys k
-        where k.tenant_id = p_tenant and k.kind = 'digits' and k.key = right(number, 10) limit 2
+    select coalesce(min(k.contact_id) filter (where k.origin = 'added'), min(k.contact_id)), count(*), count(*) filter (where k.origin = 'added')
+    into found_id, n, n_added from (
+        select k.contact_id, k.origin from public.contact_keys k
+        where k.tenant_id = p_tenant and k.kind = 'digits' and k.key = right(number, 10)
+        order by k.origin = 'added' desc limit 3
     ) k;
-    return case when n = 1 then found_id end;
+    return case when n = 1 or n_added = 1 then found_id end;
 end $$;
 revoke execute on function tributary.match_contact(uuid, text) from public;
 
@@ -222,7 +227,21 @@ begin
     if wanted.key is null then
         return null;
     end if;
-    perform pg_advisory_xact_lock(hashtextextended(p_tenant::text || wanted.key, 0));
+    -- Programs that nobody can answer are no people.
+    if wanted.kind = 'email'
+        and wanted.key ~ '^(no[-_.]?reply|do[-_.]?not[-_.]?reply|mailer-daemon|postmaster|bounces?|srs[01])([-+=._@])'
+    then
+        return null;
+    end if;
+    -- Digits that some contacts share are nobody's; another of them would not help.
+    if wanted.kind = 'digits' and exists (
+        select from public.contact_keys k where k.tenant_id = p_tenant and k.kind = 'digits' and k.key = wanted.key)
+    then
+        return null;
+    end if;
+    -- With its country and without it is one number: both wait for the same lock.
+    perform pg_advisory_xact_lock(hashtextextended(
+        p_tenant::text || case when wanted.kind = 'email' then wanted.key else right(wanted.key, 10) end, 0));
     found_id := tributary.match_contact(p_tenant, p_address); -- as others have committed it meanwhile
     if found_id is not null then
         return found_id;
@@ -249,7 +268,8 @@ as $$
     select case
         when p_direction = 'outbound' then coalesce(p_metadata ->> 'to_key', case jsonb_typeof(p_metadata -> 'to')
             when 'array' then p_metadata -> 'to' ->> 0 else p_metadata ->> 'to' end)
-        else coalesce(p_metadata ->> 'from_key', p_metadata ->> 'from') end
+        else coalesce(p_metadata ->> 'from_key', case jsonb_typeof(p_metadata -> 'from')
+            when 'array' then p_metadata -> 'from' ->> 0 else p_metadata ->> 'from' end) end
 $$;
 
 create function public.auto_link_contact() returns trigger

@@ -27,7 +27,7 @@ const MOST_CHARS: usize = 1_000;
 const EMAIL_BYTES: usize = 254;
 const LOCAL_BYTES: usize = 64;
 /// What networks send for a caller who withholds their number: the letters of a word as digits.
-const WITHHELD: [&str; 6] = ["266696687", "86282452253", "7378742833", "2562533", "8566696", "464"];
+const WITHHELD: [&str; 5] = ["266696687", "86282452253", "7378742833", "2562533", "8566696"];
 
 /// The address in its normal form: `local@domain` in small letters and with an ASCII domain, or a number in E.164. None: nobody can be
 /// told by it (a name, a short code, a withheld number, a number of no known country).

@@ -217,7 +217,9 @@ fn public_url(text: &str) -> Result<String, String> {
     plain_url(text).ok_or_else(|| "a public URL looks like https://hear.example.com".into())
 }
 
-fn network(text: &str) -> Result<IpNet, String> {
+/// A network, or an address.
+pub(crate) fn network(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
     let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
     network.ok_or_else(|| "a network looks like 10.0.0.0/8, an address like 192.168.1.2".into())
 }

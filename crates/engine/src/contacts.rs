@@ -37,16 +37,18 @@ pub fn checked(mut contact: NewContact, region: Option<Region>) -> Result<NewCon
         *field = field.as_deref().map(plain).filter(|text| !text.is_empty());
     }
     if let Some(email) = &contact.email {
-        let normal =
-            Some(email.as_str()).filter(|email| email.contains('@')).and_then(|email| normal_address(email, None));
+        let normal = Some(email.as_str())
+            .filter(|email| email.contains('@'))
+            .and_then(|email| normal_address(email, None))
+            .filter(|normal| normal.contains('@'));
         contact.email = Some(normal.ok_or_else(|| format!("{email:?} is no e-mail address"))?);
     }
     if let Some(number) = &contact.phone_number {
-        // Without a country its digits still tell; what has too few of them tells nothing.
+        // Without a country its last ten digits still tell; what has fewer tells nothing.
         let digits = number.chars().filter(char::is_ascii_digit).count();
         match normal_address(number, region).filter(|normal| normal.starts_with('+')) {
             Some(normal) => contact.phone_number = Some(normal),
-            None if digits < 7 => return Err(format!("{number:?} is no telephone number")),
+            None if digits < 10 => return Err(format!("{number:?} is no telephone number")),
             None => {}
         }
     }
@@ -176,9 +178,13 @@ mod tests {
         );
         let without_region = checked(contact(None, Some("(415) 867-5309")), None).expect("a contact");
         assert_eq!(without_region.phone_number.as_deref(), Some("(415) 867-5309"));
-        for bad in
-            [contact(None, None), contact(Some("ann"), None), contact(None, Some("12")), contact(Some(" "), Some(" "))]
-        {
+        for bad in [
+            contact(None, None),
+            contact(Some("ann"), None),
+            contact(None, Some("867-5309")),
+            contact(Some("sip:+14158675309@pbx.example"), None),
+            contact(Some(" "), Some(" ")),
+        ] {
             assert!(checked(bad.clone(), us).is_err(), "{bad:?}");
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::{ActivityId, ActivityType, BlobKey, ChannelId, ContactId, Direction, PersonId, TenantId};
 use serde::Serialize;
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, PgConnection, QueryBuilder};
 use uuid::Uuid;
 
 use crate::Result;
@@ -217,33 +217,32 @@ pub struct Wanted {
     pub limit: i64,
 }
 
+/// What a list shows of an activity: texts are cut, and of `metadata` only parties and error are there.
+const LISTED: &str = "a.id, a.type, a.direction, a.processing_status, a.provider_id, a.contact_id, a.created_at, a.updated_at,
+    jsonb_build_object('source_type', a.raw_data -> 'source_type', 'subject', left(a.raw_data ->> 'subject', 300),
+        'content', left(a.raw_data ->> 'content', 300)) as raw_data,
+    null::jsonb as processed_data,
+    jsonb_strip_nulls(jsonb_build_object('from', a.metadata -> 'from', 'from_key', a.metadata -> 'from_key', 'to', a.metadata -> 'to',
+        'to_key', a.metadata -> 'to_key', 'error', a.metadata -> 'error')) as metadata";
+
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted) -> Result<Vec<Activity>> {
-    let (which, channel, contact) = match wanted.of {
-        Of::All => ("true", None, None),
-        Of::Channel(id) => ("a.provider_id = $2", Some(id.0), None),
-        Of::Contact(id) => ("a.contact_id = $3", None, Some(id.0)),
-        Of::Unmatched => ("a.contact_id is null", None, None),
-        Of::Failed => ("a.processing_status = 'failed'", None, None),
+    let mut sql = QueryBuilder::new(format!("select {LISTED} from public.activities a where a.tenant_id = "));
+    sql.push_bind(tenant_id.0);
+    match wanted.of {
+        Of::All => &mut sql,
+        Of::Channel(id) => sql.push(" and a.provider_id = ").push_bind(id.0),
+        Of::Contact(id) => sql.push(" and a.contact_id = ").push_bind(id.0),
+        Of::Unmatched => sql.push(" and a.contact_id is null"),
+        Of::Failed => sql.push(" and a.processing_status = 'failed'"),
     };
-    let before = match wanted.before {
-        Some(_) => {
-            "and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = $1 and b.id = $4)"
-        }
-        None => "",
-    };
-    let sql = format!(
-        "select {COLUMNS} from public.activities a
-         where a.tenant_id = $1 and ($2::uuid is null or true) and ($3::int8 is null or true) and ($4::uuid is null or true) and {which} {before}
-         order by a.created_at desc, a.id desc limit $5"
-    );
-    Ok(sqlx::query_as(AssertSqlSafe(sql))
-        .bind(tenant_id.0)
-        .bind(channel)
-        .bind(contact)
-        .bind(wanted.before.map(|id| id.0))
-        .bind(wanted.limit)
-        .fetch_all(conn)
-        .await?)
+    if let Some(before) = wanted.before {
+        sql.push(
+            " and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = ",
+        );
+        sql.push_bind(tenant_id.0).push(" and b.id = ").push_bind(before.0).push(")");
+    }
+    sql.push(" order by a.created_at desc, a.id desc limit ").push_bind(wanted.limit);
+    Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
 /// Says whose an activity is. `false`: no such activity or contact. The caller has it remembered again.

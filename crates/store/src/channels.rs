@@ -225,6 +225,13 @@ pub struct Opened {
     pub secrets: Secrets,
 }
 
+fn checked_name(name: &str) -> Result<&str> {
+    let name = name.trim();
+    let is_plain = (1..=100).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    let refused = || Error::Refused { what: "a channel's name has 1 to 100 characters on one line".into() };
+    if is_plain { Ok(name) } else { Err(refused()) }
+}
+
 /// Makes a channel, the source of its documents, and its secrets.
 pub async fn create(
     conn: &mut PgConnection,
@@ -232,10 +239,7 @@ pub async fn create(
     tenant_id: TenantId,
     new: NewChannel<'_>,
 ) -> Result<(ChannelId, Secrets)> {
-    let chars = new.name.chars().count();
-    if !(1..=100).contains(&chars) || new.name.chars().any(char::is_control) || new.name.trim() != new.name {
-        return Err(Error::Refused { what: "a channel's name has 1 to 100 characters on one line".into() });
-    }
+    let name = checked_name(new.name)?;
     let proofs = Proofs::make(new.provider, new.secret)?;
     proofs.check(new.provider)?;
     let secrets = Secrets { ingestion_key: new_secret(""), proofs, retiring: None };
@@ -243,7 +247,7 @@ pub async fn create(
     sqlx::query("insert into public.connected_sources (id, tenant_id, provider, name) values ($1, $2, 'channel', $3)")
         .bind(id.0)
         .bind(tenant_id.0)
-        .bind(new.name)
+        .bind(name)
         .execute(&mut *conn)
         .await?;
     sqlx::query(
@@ -254,7 +258,7 @@ pub async fn create(
     .bind(id.0)
     .bind(tenant_id.0)
     .bind(new.provider.as_str())
-    .bind(new.name)
+    .bind(name)
     .bind(&hash(&secrets.ingestion_key)[..])
     .bind(new.max_per_minute)
     .bind(new.person_id.map(|person| person.0))
@@ -358,6 +362,16 @@ pub async fn delete(conn: &mut PgConnection, vault: &Vault, tenant_id: TenantId,
     Ok(true)
 }
 
+/// Whoever changes secrets does so alone: they are read, changed and sealed again.
+async fn lock(conn: &mut PgConnection, tenant_id: TenantId, id: ChannelId) -> Result<()> {
+    sqlx::query("select from public.ingestion_providers where tenant_id = $1 and id = $2 for update")
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// What to make anew.
 pub struct Rotation {
     /// Twilio's new auth token, or a generic sender's own new secret.
@@ -376,6 +390,7 @@ pub async fn rotate(
     id: ChannelId,
     rotation: Rotation,
 ) -> Result<Option<Secrets>> {
+    lock(conn, tenant_id, id).await?;
     let Some(channel) = get(conn, tenant_id, id).await? else { return Ok(None) };
     let Some(old) = secrets(conn, vault, tenant_id, id).await? else { return Ok(None) };
     let provider = channel.provider_code.parse()?;
@@ -411,6 +426,7 @@ pub async fn set_shared_key(
     key_id: &str,
     secret: Option<Secret>,
 ) -> Result<bool> {
+    lock(conn, tenant_id, id).await?;
     let Some(channel) = get(conn, tenant_id, id).await? else { return Ok(false) };
     let Some(mut secrets) = secrets(conn, vault, tenant_id, id).await? else { return Ok(false) };
     if channel.provider_code != Provider::Twilio.as_str() {
@@ -453,7 +469,7 @@ pub async fn change(
     )
     .bind(tenant_id.0)
     .bind(id.0)
-    .bind(change.name)
+    .bind(change.name.as_deref().map(checked_name).transpose()?)
     .bind(change.auto_create_contacts)
     .bind(change.settings.map(sqlx::types::Json))
     .bind(change.max_per_minute.is_some())

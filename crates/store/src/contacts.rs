@@ -70,16 +70,20 @@ pub enum Imported {
     Unchanged,
 }
 
-/// Brings somebody in: who is known by one of the addresses is completed with what was missing, nobody is overwritten.
+/// Brings somebody in: who is known by exactly one of the addresses is completed with what was missing, nobody is overwritten.
 pub async fn import(conn: &mut PgConnection, tenant_id: TenantId, new: &NewContact) -> Result<Imported> {
     let mut known: Option<i64> = None;
     for address in [&new.email, &new.phone_number].into_iter().flatten() {
         if known.is_none() {
-            known = sqlx::query_scalar("select tributary.match_contact($1, $2)")
-                .bind(tenant_id.0)
-                .bind(address)
-                .fetch_one(&mut *conn)
-                .await?;
+            known = sqlx::query_scalar(
+                "select k.contact_id from tributary.address_key($2) a
+                 join public.contact_keys k on k.tenant_id = $1 and k.kind = a.kind and k.key = a.key
+                 order by k.origin = 'added' desc, k.contact_id limit 1",
+            )
+            .bind(tenant_id.0)
+            .bind(address)
+            .fetch_optional(&mut *conn)
+            .await?;
         }
     }
     let Some(id) = known else {
@@ -112,7 +116,8 @@ pub struct Wanted<'a> {
 
 /// The newest first.
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: &Wanted<'_>) -> Result<Vec<Contact>> {
-    let pattern = wanted.text.map(|text| format!("%{}%", text.replace(['\\', '%', '_'], "")));
+    let pattern =
+        wanted.text.map(|text| format!("%{}%", text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")));
     let sql = format!(
         "select {COLUMNS} from public.contacts c where tenant_id = $1 and ($2::int8 is null or id < $2)
              and ($3::text is null or concat_ws(' ', first_name, last_name, company, email, phone_number) ilike $3)
@@ -135,13 +140,23 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) ->
 /// Addresses by which somebody is recognised, as they were given.
 pub async fn addresses(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(
-        "select distinct on (kind, key) coalesce(address, key) from public.contact_keys
-         where tenant_id = $1 and contact_id = $2 and kind <> 'digits' order by kind, key",
+        "select address from public.contact_keys where tenant_id = $1 and contact_id = $2 and address is not null
+         group by address order by min(kind) desc, address",
     )
     .bind(tenant_id.0)
     .bind(id.0)
     .fetch_all(conn)
     .await?)
+}
+
+/// Whose an address is, as events are matched.
+pub async fn find(conn: &mut PgConnection, tenant_id: TenantId, address: &str) -> Result<Option<ContactId>> {
+    let found: Option<i64> = sqlx::query_scalar("select tributary.match_contact($1, $2)")
+        .bind(tenant_id.0)
+        .bind(address)
+        .fetch_one(conn)
+        .await?;
+    Ok(found.map(ContactId))
 }
 
 /// From now on events of this address are this contact's too.

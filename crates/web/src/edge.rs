@@ -63,7 +63,8 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
 fn limit(config: &engine::Config, method: &str, route: &str, headers: &HeaderMap) -> Duration {
     let is_document = (method, route) == ("POST", "/api/v1/documents");
     let bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0);
-    let is_large = is_document || (method == "POST" && bytes > LARGE_BYTES);
+    let is_door = ["/ingest/{key}", "/functions/v1/ingest-activity"].contains(&route);
+    let is_large = is_document || (is_door && bytes > LARGE_BYTES);
     Duration::from_secs(if is_large { config.document_secs } else { config.request_secs })
 }
 

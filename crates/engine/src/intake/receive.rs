@@ -175,14 +175,28 @@ impl Intake {
 
     /// Somebody wants to bring something to the channel of the visit's key. An error is said before the body is read.
     pub async fn knock(&self, visit: Visit<'_>) -> Result<Knock, Refusal> {
-        self.enter(visit).await.inspect_err(|refusal| count(refusal, None))
+        let mut knock = self.enter(visit).await.inspect_err(|refusal| count(refusal, None))?;
+        let is_encoded = visit.headers.get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
+        if is_encoded {
+            return Err(knock.refuse(Refusal::Malformed("send it without Content-Encoding"), None));
+        }
+        if knock.said_bytes.is_some_and(|bytes| bytes > knock.most) {
+            return Err(knock.refuse(Refusal::TooLarge { most: knock.most }, None));
+        }
+        // Only who knows a channel's key takes a place and is kept in memory, but for a little that a check needs.
+        if knock.channel.is_some() {
+            let Some(place) = self.0.room.reserve(knock.said_bytes.unwrap_or(knock.most)) else {
+                return Err(knock.refuse(Refusal::Full, None));
+            };
+            knock.place = Some(place);
+        }
+        knock.is_kept = knock.place.is_some() || knock._stranger.is_some();
+        Ok(knock)
     }
 
+    /// Whose channel it is. An error is nobody's in particular.
     async fn enter(&self, visit: Visit<'_>) -> Result<Knock, Refusal> {
         let (inner, headers) = (&self.0, visit.headers);
-        if headers.get(CONTENT_ENCODING).is_some_and(|value| value != "identity") {
-            return Err(Refusal::Malformed("send it without Content-Encoding"));
-        }
         let key_hash = store::keys::hash(&Secret::new(visit.key));
         // Who tries one key after the other asks the database no more, but an address may be shared with a good sender.
         if let Some(wait) = inner.refused.is_over(&(None, network(visit.address)), MOST_REFUSED)
@@ -210,7 +224,7 @@ impl Intake {
             None if check.wants_body() => inner.strangers.clone().try_acquire_owned().ok(),
             _ => None,
         };
-        let mut knock = Knock {
+        Ok(Knock {
             intake: self.clone(),
             address: visit.address,
             channel,
@@ -220,22 +234,10 @@ impl Intake {
             check,
             hold,
             most,
-            said_bytes: said_bytes.unwrap_or(0),
+            said_bytes,
             bytes: 0,
             body: Body::Empty,
-        };
-        if said_bytes.is_some_and(|bytes| bytes > most) {
-            return Err(knock.refuse(Refusal::TooLarge { most }, None));
-        }
-        // Only who knows a channel's key takes a place and is kept in memory, but for a little that a check needs.
-        if knock.channel.is_some() {
-            let Some(place) = inner.room.reserve(said_bytes.unwrap_or(most)) else {
-                return Err(knock.refuse(Refusal::Full, None));
-            };
-            knock.place = Some(place);
-        }
-        knock.is_kept = knock.place.is_some() || knock._stranger.is_some();
-        Ok(knock)
+        })
     }
 }
 
@@ -252,7 +254,7 @@ pub struct Knock {
     hold: Duration,
     /// Bytes it may have, and those it was said to have.
     most: usize,
-    said_bytes: usize,
+    said_bytes: Option<usize>,
     bytes: usize,
     body: Body,
 }
@@ -296,12 +298,12 @@ impl Knock {
     pub fn push(&mut self, piece: Bytes) -> Result<(), Refusal> {
         self.bytes += piece.len();
         if self.bytes > self.most {
-            let refusal = self.refuse(Refusal::TooLarge { most: self.most }, None);
-            return Err(refusal).inspect_err(|refusal| count(refusal, self.channel.as_deref()));
+            return Err(self.refuse(Refusal::TooLarge { most: self.most }, None));
         }
         self.check.update(&piece);
         if self.is_kept {
-            self.body.add(piece, self.said_bytes);
+            let expected = if self.channel.is_some() { self.said_bytes.unwrap_or(0) } else { 0 };
+            self.body.add(piece, expected);
             if self.channel.is_none() && self.bytes > STRANGERS_BYTES {
                 (self.is_kept, self.body) = (false, Body::Empty);
             }
@@ -309,8 +311,9 @@ impl Knock {
         Ok(())
     }
 
-    /// Writes down why, for the channel's owner; the sender is told the refusal alone.
+    /// Counts it, and writes down why, for the channel's owner; the sender is told the refusal alone.
     fn refuse(&self, refusal: Refusal, why: Option<guard::Why>) -> Refusal {
+        count(&refusal, self.channel.as_deref());
         if let Some(channel) = &self.channel {
             let reason = why.map_or_else(|| refusal.to_string(), str::to_owned);
             let refusals = &self.intake.0.refusals;
@@ -321,11 +324,6 @@ impl Knock {
 
     /// The body is complete: who brought it is verified, then it is made durable.
     pub async fn deliver(mut self, headers: &HeaderMap) -> Result<Received, Refusal> {
-        let received = self.bring(headers).await;
-        received.inspect_err(|refusal| count(refusal, self.channel.as_deref()))
-    }
-
-    async fn bring(&mut self, headers: &HeaderMap) -> Result<Received, Refusal> {
         let intake = self.intake.clone();
         let inner = &intake.0;
         let body = std::mem::replace(&mut self.body, Body::Empty).whole();
@@ -334,7 +332,11 @@ impl Knock {
             let whose = (self.channel.as_ref().map(|channel| channel.id), network(self.address));
             return Err(match inner.refused.count(whose, MOST_REFUSED) {
                 Ok(()) => self.refuse(Refusal::Unverified, verdict.err()),
-                Err(wait) => Refusal::TooMany { wait }, // enough of it is written down
+                Err(wait) => {
+                    let refusal = Refusal::TooMany { wait };
+                    count(&refusal, self.channel.as_deref()); // enough of it is written down
+                    refusal
+                }
             });
         };
         if let Some(most) = channel.max_per_minute {
@@ -390,7 +392,7 @@ impl Knock {
         };
         let counter = if stored.is_new { &channel.accepted } else { &channel.redelivered };
         counter.increment(1);
-        crash::at(Point::IntakeBeforeAnswer).map_err(Refusal::Away)?;
+        crash::at(Point::IntakeBeforeAnswer).map_err(|error| self.refuse(Refusal::Away(error), None))?;
         Ok(Received { id: stored.id, provider: channel.provider, has_event_key })
     }
 }

@@ -47,19 +47,29 @@ impl Refusals {
             if noted.is_empty() {
                 continue;
             }
-            let refusals: Vec<NewRefusal> = noted.into_iter().map(row).collect();
+            let refusals: Vec<NewRefusal> = noted.iter().map(row).collect();
             let written = store::within(LIMIT, async {
                 let mut conn = env.db.acquire().await?;
                 channels::add_refusals(&mut conn, &refusals).await
             });
             if let Err(error) = written.await {
-                tracing::warn!(error = ?error, "{} kinds of refusals are not on their channels' pages", refusals.len());
+                tracing::debug!(error = ?error, "{} kinds of refusals are not written yet", refusals.len());
+                let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                for (alike, n) in noted {
+                    *waiting.entry(alike).or_default() += n; // bounded: no more than were there
+                }
             }
         }
     }
 }
 
-fn row((alike, n): (Alike, i32)) -> NewRefusal {
-    let Alike { tenant_id, channel_id, status, reason, address } = alike;
-    NewRefusal { tenant_id, channel_id, status, reason, address: address.to_string(), n }
+fn row((alike, n): (&Alike, &i32)) -> NewRefusal {
+    NewRefusal {
+        tenant_id: alike.tenant_id,
+        channel_id: alike.channel_id,
+        status: alike.status,
+        reason: alike.reason.clone(),
+        address: alike.address.to_string(),
+        n: *n,
+    }
 }

@@ -282,6 +282,9 @@ fn print(env: &Env, id: ChannelId, provider: Provider, secrets: &Secrets, as_jso
     if let Some(bearer) = &bearer {
         println!("bearer key      {bearer}");
     }
+    for key in secrets.proofs.shared_keys.keys() {
+        println!("shared key      {key}");
+    }
     match (provider, webhook_secret) {
         (Provider::Generic, Some(secret)) => {
             println!("webhook secret  {secret}");

@@ -61,7 +61,7 @@ pub(crate) struct ActivitiesQuery {
     limit: Option<i64>,
 }
 
-/// Activities, the newest first.
+/// Activities, the newest first. Texts are cut to 300 characters and of `metadata` only parties and error are here; one by its id is whole.
 #[utoipa::path(get, path = "/api/v1/activities", tag = "activities", params(ActivitiesQuery),
     responses((status = 200, body = Activities), (status = 400, body = Problem)))]
 pub(crate) async fn list(

@@ -41,15 +41,15 @@ pub(crate) struct Channel {
 }
 
 /// How a channel verifies, as far as it is no secret.
-#[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChannelSettings {
     /// Postmark: whether its address, or user and password, must be right. Without, the URL alone is the secret.
     #[serde(default = "yes")]
-    require_ip: bool,
+    pub require_ip: bool,
     /// Postmark: networks its requests come from; left out: those it publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ranges: Option<Vec<String>>,
+    pub ranges: Option<Vec<String>>,
 }
 
 fn yes() -> bool {
@@ -152,12 +152,6 @@ fn malformed(what: impl Into<String>) -> ApiError {
     ApiError::Malformed(StatusCode::BAD_REQUEST, what.into())
 }
 
-pub(crate) fn checked_name(name: &str) -> Result<&str, ApiError> {
-    let name = name.trim();
-    let is_plain = (1..=100).contains(&name.chars().count()) && !name.chars().any(char::is_control);
-    if is_plain { Ok(name) } else { Err(malformed("a channel's name has 1 to 100 characters")) }
-}
-
 pub(crate) fn checked_limit(most: Option<i32>) -> Result<Option<i32>, ApiError> {
     if most.is_some_and(|most| most < 1) {
         return Err(malformed("max_per_minute is at least 1, or null for no limit"));
@@ -165,7 +159,7 @@ pub(crate) fn checked_limit(most: Option<i32>) -> Result<Option<i32>, ApiError> 
     Ok(most)
 }
 
-fn checked_settings(given: Option<ChannelSettings>) -> Result<Settings, ApiError> {
+pub(crate) fn checked_settings(given: Option<ChannelSettings>) -> Result<Settings, ApiError> {
     let Some(ChannelSettings { require_ip, ranges }) = given else { return Ok(Settings::default()) };
     let ranges = ranges.map(|ranges| ranges.into_iter().map(|range| range.trim().to_owned()).collect::<Vec<_>>());
     if ranges.as_ref().is_some_and(|ranges| !engine::intake::are_networks(ranges)) {
@@ -176,7 +170,7 @@ fn checked_settings(given: Option<ChannelSettings>) -> Result<Settings, ApiError
 
 /// Makes a channel, for the API and the page.
 pub(crate) async fn add(app: &App, caller: &Caller, new: AddChannel) -> Result<MadeChannel, ApiError> {
-    let name = checked_name(&new.name)?;
+    let name = new.name.trim();
     let provider: Provider = new.provider.parse().map_err(|error: store::Error| malformed(error.to_string()))?;
     let max_per_minute = checked_limit(new.max_per_minute.unwrap_or(provider.usual_limit()))?;
     let settings = checked_settings(new.settings)?;
@@ -245,7 +239,7 @@ pub(crate) async fn change(
     extract::Json(change): extract::Json<ChangeChannel>,
 ) -> Result<StatusCode, ApiError> {
     let change = ChannelChange {
-        name: change.name.as_deref().map(checked_name).transpose()?.map(str::to_owned),
+        name: change.name,
         max_per_minute: change.max_per_minute.map(checked_limit).transpose()?,
         auto_create_contacts: change.auto_create_contacts,
         settings: match change.settings {
@@ -267,7 +261,11 @@ pub(crate) async fn change_to(
         let mut conn = app.env.db.acquire().await?;
         channels::change(&mut conn, caller.tenant_id, id, change).await
     });
-    if !changed.await? {
+    let changed = changed.await.map_err(|error| match error {
+        store::Error::Refused { what } => malformed(what),
+        other => other.into(),
+    });
+    if !changed? {
         return Err(ApiError::NotFound("channel"));
     }
     app.intake.forget(id);
@@ -332,7 +330,7 @@ pub(crate) struct Tested {
 
 /// Sends a test event through the channel, signed as its provider would sign it.
 #[utoipa::path(post, path = "/api/v1/channels/{id}/test", tag = "channels", params(("id" = Uuid, Path)),
-    responses((status = 200, body = Tested), (status = 401, body = Problem), (status = 404, body = Problem)))]
+    responses((status = 200, body = Tested), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn test(
     State(app): State<App>,
     Managing(caller): Managing,

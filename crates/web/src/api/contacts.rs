@@ -79,6 +79,9 @@ pub(crate) async fn load_list(
     caller: &domain::Caller,
     query: &ContactsQuery,
 ) -> Result<(Vec<contacts::Contact>, Option<i64>), ApiError> {
+    if query.q.as_ref().is_some_and(|q| q.contains('\0')) {
+        return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "q has a NUL character".into()));
+    }
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
     let wanted = Wanted { text: query.q.as_deref(), before: query.before.map(ContactId), limit };
     let listed = store::within(DB_LIMIT, async {

@@ -14,7 +14,7 @@ use store::contacts::{self, Contact};
 use store::memory::documents;
 use uuid::Uuid;
 
-use super::document::bytes;
+use super::document::{MOST_TEXT_CHARS, bytes, cut};
 use super::flash::flashes;
 use super::layout::Layout;
 use super::text::{Badge, When, clipped, number, plural, shown_lines};
@@ -36,6 +36,8 @@ pub(super) struct Row {
     pub badge: Badge,
     pub title: String,
     pub party: String,
+    /// It carries an address, of which a contact can be made.
+    pub has_party: bool,
     pub at: When,
 }
 
@@ -47,6 +49,7 @@ impl Row {
             badge: badge(activity),
             title: title(activity),
             party: clipped(activity.party().unwrap_or("no address"), 60),
+            has_party: activity.party().is_some(),
             at: When::new(activity.created_at, now),
         }
     }
@@ -88,6 +91,7 @@ struct ActivityPage {
     href: String,
     title: String,
     badge: Badge,
+    is_outbound: bool,
     is_failed: bool,
     is_open: bool,
     error: String,
@@ -124,7 +128,8 @@ flashes! {
         Skipped = "skipped": "It was skipped. Retry brings it back.",
         Moved = "moved": "It had moved on meanwhile, so nothing was changed. This is how it is now.",
         Linked = "linked": "Linked.",
-        Unknown = "unknown": "That is no contact: choose one of the list, or make a new one.",
+        Unknown = "unknown": "That is nobody, or more than one: choose a contact of the list.",
+        NoAddress = "no-address": "No contact can be made of its address: choose one of the list.",
     }
 }
 
@@ -175,6 +180,7 @@ pub(crate) async fn show(
         href: format!("/activities/{id}"),
         title: title(&activity),
         badge: badge(&activity),
+        is_outbound: activity.direction == "outbound",
         is_failed: activity.processing_status == "failed",
         is_open: matches!(activity.processing_status.as_str(), "raw" | "processing"),
         error: clipped(&error.unwrap_or_default(), 500),
@@ -185,11 +191,14 @@ pub(crate) async fn show(
             .into_iter()
             .collect(),
         document: document.map(|id| format!("/documents/{id}")).into_iter().collect(),
-        content: shown_lines(&text(&activity.raw_data, "content")),
+        content: shown_lines(&cut(&text(&activity.raw_data, "content"), MOST_TEXT_CHARS)),
         summary: clipped(&text(&done, "summary"), 1_000),
         found: found.map(|fact| clipped(fact, 200)).collect(),
         attachments: files.iter().enumerate().map(file).collect(),
-        metadata: shown_lines(&serde_json::to_string_pretty(&activity.metadata).unwrap_or_default()),
+        metadata: shown_lines(&cut(
+            &serde_json::to_string_pretty(&activity.metadata).unwrap_or_default(),
+            MOST_TEXT_CHARS,
+        )),
         may_act: visitor.may(Scope::Write),
         csrf: visitor.csrf(),
     })
@@ -304,31 +313,58 @@ pub(crate) async fn link(
     caller.need(Scope::Write)?;
     let id = ActivityId(id);
     let contact_id = match form.is_new {
-        Some(_) => {
-            let found = store::within(DB_LIMIT, async {
-                let mut conn = app.env.db.acquire().await?;
-                activities::get(&mut conn, caller.tenant_id, id).await
-            });
-            let activity = found.await?.ok_or(ApiError::NotFound("activity"))?;
-            let party = activity.party().unwrap_or_default().to_owned();
-            let name = activity.metadata.get("from_name").and_then(Value::as_str).map(str::to_owned);
-            let (email, phone_number) = if party.contains('@') { (Some(party), None) } else { (None, Some(party)) };
-            let first_name = name.or_else(|| email.as_deref()?.split('@').next().map(str::to_owned));
-            let new = AddContact { email, phone_number, first_name, last_name: None, company: None, tags: Vec::new() };
-            match add(&app, &caller, new).await {
-                Ok(contact_id) => contact_id,
-                Err(ApiError::Malformed(..)) => return Ok(Flash::Unknown.back("/unmatched")),
-                Err(error) => return Err(error),
-            }
-        }
-        None => match form.contact.split_whitespace().next().and_then(|number| number.parse().ok()) {
-            Some(number) => ContactId(number),
-            None => return Ok(Flash::Unknown.back("/unmatched")),
+        Some(_) => match contact_of(&app, &caller, id).await {
+            Ok(contact_id) => Some(contact_id),
+            Err(ApiError::Malformed(..)) => return Ok(Flash::NoAddress.back("/unmatched")),
+            Err(error) => return Err(error),
         },
+        None => chosen(&app, &caller, form.contact.trim()).await?,
     };
+    let Some(contact_id) = contact_id else { return Ok(Flash::Unknown.back("/unmatched")) };
     match link_to(&app, &caller, id, contact_id, form.add_address.is_some() || form.is_new.is_some()).await {
         Ok(_) => Ok(Flash::Linked.back("/unmatched")),
         Err(ApiError::NotFound(_)) => Ok(Flash::Unknown.back("/unmatched")),
         Err(error) => Err(error),
     }
+}
+
+/// Whoever has the activity's address by now, else a new contact of it.
+async fn contact_of(app: &App, caller: &domain::Caller, id: ActivityId) -> Result<ContactId, ApiError> {
+    let found = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        let Some(activity) = activities::get(&mut conn, caller.tenant_id, id).await? else { return Ok(None) };
+        let party = activity.party().unwrap_or_default().to_owned();
+        let known = contacts::find(&mut conn, caller.tenant_id, &party).await?;
+        Ok(Some((activity, party, known)))
+    });
+    let (activity, party, known) = found.await?.ok_or(ApiError::NotFound("activity"))?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let name = activity.metadata.get("from_name").and_then(Value::as_str).map(str::to_owned);
+    let (email, phone_number) = if party.contains('@') { (Some(party), None) } else { (None, Some(party)) };
+    let first_name = name.or_else(|| email.as_deref()?.split('@').next().map(str::to_owned));
+    add(app, caller, AddContact { email, phone_number, first_name, last_name: None, company: None, tags: Vec::new() })
+        .await
+}
+
+/// One of those offered, by its number, or the only one that the text finds.
+async fn chosen(app: &App, caller: &domain::Caller, text: &str) -> Result<Option<ContactId>, ApiError> {
+    let number: Option<i64> = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    if let Some(number) = number {
+        let contact = match crate::api::contacts::load(app, caller, ContactId(number)).await {
+            Ok(contact) => Some(contact),
+            Err(ApiError::NotFound(_)) => None,
+            Err(error) => return Err(error),
+        };
+        if contact.is_some_and(|contact| text == offer(&contact) || text == number.to_string()) {
+            return Ok(Some(ContactId(number)));
+        }
+    }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let query = ContactsQuery { q: Some(text.to_owned()), before: None, limit: Some(2) };
+    let (found, _) = crate::api::contacts::load_list(app, caller, &query).await?;
+    Ok(if let [one] = found.as_slice() { Some(ContactId(one.id)) } else { None })
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::{ChannelId, Scope};
 use serde::Deserialize;
 use store::activities::{self, Of, Wanted};
-use store::channels::{self, ChannelChange, Provider, Refusal, Settings};
+use store::channels::{self, ChannelChange, Provider, Refusal};
 use uuid::Uuid;
 
 use super::activities::Row;
@@ -15,7 +15,7 @@ use super::channels::{Flash, HERE, given, kind, state};
 use super::layout::Layout;
 use super::text::{Badge, When, clipped, number};
 use super::{Posted, Visitor, html};
-use crate::api::channels::{RotateChannel, change_to, checked_limit, checked_name, rotate_now};
+use crate::api::channels::{ChannelSettings, RotateChannel, change_to, checked_limit, checked_settings, rotate_now};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::app::{App, DB_LIMIT};
@@ -84,7 +84,11 @@ pub(crate) async fn show(
         };
         let wanted = Wanted { of: Of::Channel(id), before: None, limit: EVENTS };
         let events = activities::list(&mut conn, tenant_id, wanted).await?;
-        Ok(Some((channel, secrets, events, channels::refusals(&mut conn, tenant_id, id, REFUSALS).await?)))
+        let refusals = match may_manage {
+            true => channels::refusals(&mut conn, tenant_id, id, REFUSALS).await?,
+            false => Vec::new(),
+        };
+        Ok(Some((channel, secrets, events, refusals)))
     });
     let (channel, secrets, events, refusals) = loaded.await?.ok_or(ApiError::NotFound("channel"))?;
     let (now, provider) = (app.env.clock.now(), channel.provider_code.parse::<Provider>()?);
@@ -96,6 +100,8 @@ pub(crate) async fn show(
         {
             shown.extend(secret.as_ref().map(|secret| (label, secret.reveal().to_owned())));
         }
+        // Their ids alone: by them they are removed.
+        shown.extend(secrets.proofs.shared_keys.keys().map(|id| ("Shared key", id.clone())));
     }
     let retiring =
         secrets.as_ref().and_then(|secrets| secrets.retiring.as_ref()).filter(|retiring| retiring.until > now);
@@ -161,16 +167,13 @@ pub(crate) async fn change(
         Some(text) => {
             let ranges: Vec<String> =
                 text.split([',', ' ', '\n', '\r']).filter(|range| !range.is_empty()).map(str::to_owned).collect();
-            if !engine::intake::are_networks(&ranges) {
-                let what = "networks look like 50.31.156.0/24, separated by commas".into();
-                return Err(ApiError::Malformed(axum::http::StatusCode::BAD_REQUEST, what));
-            }
-            Some(Settings { require_ip: form.require_ip.is_some(), ranges: (!ranges.is_empty()).then_some(ranges) })
+            let ranges = (!ranges.is_empty()).then_some(ranges);
+            Some(checked_settings(Some(ChannelSettings { require_ip: form.require_ip.is_some(), ranges }))?)
         }
         None => None,
     };
     let change = ChannelChange {
-        name: Some(checked_name(&form.name)?.to_owned()),
+        name: Some(form.name),
         max_per_minute: Some(checked_limit(form.max_per_minute)?),
         auto_create_contacts: Some(form.auto_create_contacts.is_some()),
         settings,

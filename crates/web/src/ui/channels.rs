@@ -80,7 +80,7 @@ flashes! {
         Deleted = "deleted": "The channel was deleted. What it brought stays.",
         Added = "added": "The channel is ready. Copy its URL to where the events come from, or send a test event.",
         Saved = "saved": "Saved.",
-        Rotated = "rotated": "There are new secrets. The old ones are good for another day.",
+        Rotated = "rotated": "There are new secrets. The old ones are good for another day; an old URL is closed at once.",
         Tested = "tested": "A test event, signed as its provider would sign it, came through. It is the newest below.",
         Refused = "refused": "The test event was refused. The newest refusal below says why.",
     }
@@ -113,7 +113,10 @@ async fn page(
             };
             all.push((channel, secrets));
         }
-        let refusing = channels::refusing(&mut conn, app.env.clock.sql(), visitor.tenant_id, 1).await?;
+        let refusing = match may_manage {
+            true => channels::refusing(&mut conn, app.env.clock.sql(), visitor.tenant_id, 1).await?,
+            false => Vec::new(),
+        };
         Ok((all, refusing))
     });
     let (all, refusing) = loaded.await?;

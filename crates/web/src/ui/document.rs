@@ -24,7 +24,7 @@ use crate::app::{App, DB_LIMIT};
 const MOST_ORIGINAL_BYTES: u64 = 256 * 1024;
 /// A text up to here is shown unfolded.
 const SHORT_TEXT_CHARS: usize = 1_500;
-const MOST_TEXT_CHARS: usize = 200_000;
+pub(super) const MOST_TEXT_CHARS: usize = 200_000;
 const MOST_CHUNKS: i64 = 200;
 
 #[derive(Template)]
@@ -372,7 +372,7 @@ fn pretty(value: &Value) -> String {
     }
 }
 
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}\n…", &text[..end]),
         None => text.to_owned(),

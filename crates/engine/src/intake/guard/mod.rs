@@ -22,8 +22,12 @@ use subtle::ConstantTimeEq as _;
 
 pub use twilio::sign as sign_twilio;
 
+use crate::config::network;
+
 /// How far a sender's clock may be off.
 const TOLERANCE_SECS: i64 = 300;
+/// Of one request: while a secret changes there are two.
+const MOST_SIGNATURES: usize = 8;
 /// Where Postmark's webhooks come from, as it publishes.
 const POSTMARK: [&str; 4] = ["3.134.147.250/32", "50.31.156.6/32", "50.31.156.77/32", "18.217.206.57/32"];
 
@@ -67,19 +71,15 @@ fn random() -> Secret {
     store::keys::new_secret("")
 }
 
-fn network(text: &str) -> Option<IpNet> {
-    text.trim().parse().ok().or_else(|| text.trim().parse::<IpAddr>().ok().map(IpNet::from))
-}
-
 /// Whether each is a network, or an address.
 pub fn are_networks(texts: &[String]) -> bool {
-    texts.iter().all(|text| network(text).is_some())
+    texts.iter().all(|text| network(text).is_ok())
 }
 
 fn postmark_ranges(given: Option<&[String]>) -> Vec<IpNet> {
     match given {
-        Some(given) => given.iter().filter_map(|text| network(text)).collect(),
-        None => POSTMARK.iter().filter_map(|text| network(text)).collect(),
+        Some(given) => given.iter().filter_map(|text| network(text).ok()).collect(),
+        None => POSTMARK.iter().filter_map(|text| network(text).ok()).collect(),
     }
 }
 
@@ -156,9 +156,8 @@ pub(super) struct Check {
     is_near: bool,
     bearer: Shown,
     basic: Shown,
-    body: Option<Signed>,
-    standard: Option<Signed>,
-    is_timely: bool,
+    /// By every scheme that the request shows.
+    signed: Vec<Signed>,
     twilio: Option<twilio::Claim>,
 }
 
@@ -173,6 +172,8 @@ enum Shown {
 struct Signed {
     macs: [Hmac<Sha256>; 2],
     said: Vec<[u8; 32]>,
+    /// It says when, and that is now; or says nothing about it.
+    is_timely: bool,
 }
 
 impl Signed {
@@ -192,22 +193,24 @@ impl Check {
     /// `None`: nobody's key.
     pub fn begin(keys: Option<&Arc<Keys>>, request: Request) -> Self {
         let keys = keys.unwrap_or(&NOBODY).clone();
-        let header = |name: &str| request.headers.get(name).map(http::HeaderValue::as_bytes);
         let bearer = authorization(request.headers, b"bearer ");
         let basic = authorization(request.headers, b"basic ").map(|given| STANDARD.decode(given).unwrap_or_default());
         let is_near =
             keys.ranges.iter().fold(false, |is_near, range| is_near | range.contains(&request.address.to_canonical()));
-        let body = header("x-webhook-signature").or_else(|| header("x-hub-signature-256"));
-        let (standard, is_timely) = standard(&keys, &request);
         Self {
             is_near,
             bearer: shown(bearer, &keys.bearers),
             basic: shown(basic.as_deref(), &keys.basics),
-            body: body
-                .map(|said| Signed { macs: keys.bodies.clone(), said: hex_signature(said).into_iter().collect() }),
-            standard,
-            is_timely,
-            twilio: twilio::Claim::of(&request),
+            signed: [
+                plain(&keys, &request),
+                standard(&keys, &request),
+                stripe(&keys, &request),
+                slack(&keys, &request),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            twilio: twilio::Claim::of(&request, basic.as_deref()),
             keys,
         }
     }
@@ -227,28 +230,24 @@ impl Check {
     }
 
     pub fn update(&mut self, bytes: &[u8]) {
-        for signed in [&mut self.body, &mut self.standard].into_iter().flatten() {
+        for signed in &mut self.signed {
             signed.macs.iter_mut().for_each(|mac| mac.update(bytes));
         }
     }
 
     /// The body is complete; it is here where it was wanted.
     pub fn passes(&self, body: &[u8]) -> Result<(), Why> {
-        let (keys, bearer, is_timely) = (&self.keys, self.bearer, self.is_timely);
-        let (has_signature, has_standard) = (self.body.is_some(), self.standard.is_some());
-        let is_signed = self.body.as_ref().is_some_and(Signed::passes);
-        let is_standard = self.standard.as_ref().is_some_and(Signed::passes);
+        let (keys, bearer) = (&self.keys, self.bearer);
+        let is_signed = self.signed.iter().fold(false, |is_signed, one| is_signed | (one.passes() & one.is_timely));
         let twilio = self.twilio.as_ref().map(|claim| claim.check(keys, body));
         let verdict = match keys.provider {
             None => Err("nobody's key"),
             Some(Provider::Generic) => {
-                if (bearer == Shown::Right) | is_signed | (is_standard & is_timely) {
+                if (bearer == Shown::Right) | is_signed {
                     Ok(())
-                } else if has_standard && !is_timely {
-                    Err(
-                        "webhook-timestamp is no time within five minutes of now, or webhook-id is missing or has a dot",
-                    )
-                } else if has_standard || has_signature {
+                } else if self.signed.iter().any(|one| !one.is_timely) {
+                    Err("its timestamp is no time within five minutes of now, or webhook-id is missing or has a dot")
+                } else if !self.signed.is_empty() {
                     Err("the signature does not match: another secret signed it, or the body was changed on its way")
                 } else if bearer == Shown::Wrong {
                     Err("the bearer key is not this channel's")
@@ -282,35 +281,80 @@ fn shown(given: Option<&[u8]>, wanted: &[Secret; 2]) -> Shown {
     if is_one { Shown::Right } else { Shown::Wrong }
 }
 
-/// Standard Webhooks: the macs of `{id}.{timestamp}.{body}`, fed with what comes before the body; and whether it is now.
-fn standard(keys: &Keys, request: &Request) -> (Option<Signed>, bool) {
-    let header = |name: &str| ["webhook", "svix"].iter().find_map(|by| request.headers.get(format!("{by}-{name}")));
-    let Some(said) = header("signature") else { return (None, false) };
-    let text = |name: &str| header(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (id, timestamp) = (text("id"), text("timestamp"));
-    let mut macs = keys.standard.clone();
-    macs.iter_mut().for_each(|mac| mac.update(format!("{id}.{timestamp}.").as_bytes()));
-    let said = String::from_utf8_lossy(said.as_bytes());
-    let versions = said.split(' ').filter_map(|entry| entry.strip_prefix("v1,"));
-    let said = versions.filter_map(|text| STANDARD.decode(text).ok()?.try_into().ok()).take(8).collect();
-    // An id with a dot could be read as another id and another time.
-    let is_plain = !id.is_empty() && !id.contains('.') && timestamp.bytes().all(|byte| byte.is_ascii_digit());
-    let at: Option<i64> = timestamp.parse().ok();
-    let is_now = at.is_some_and(|at| at.abs_diff(request.now.timestamp()) <= TOLERANCE_SECS.unsigned_abs());
-    (Some(Signed { macs, said }), is_plain & is_now)
+fn text<'a>(request: &Request<'a>, name: &str) -> Option<&'a str> {
+    request.headers.get(name).map(|value| value.to_str().unwrap_or_default())
 }
 
-fn hex_signature(header: &[u8]) -> Option<[u8; 32]> {
-    let hex = header.strip_prefix(b"sha256=")?;
-    let mut signature = [0; 32];
-    if hex.len() != 2 * signature.len() {
+fn is_now(timestamp: &str, request: &Request) -> bool {
+    let is_plain = !timestamp.is_empty() && timestamp.bytes().all(|byte| byte.is_ascii_digit());
+    let at: Option<i64> = timestamp.parse().ok();
+    is_plain & at.is_some_and(|at| at.abs_diff(request.now.timestamp()) <= TOLERANCE_SECS.unsigned_abs())
+}
+
+/// Macs fed with what is signed before the body.
+fn begun(macs: &[Hmac<Sha256>; 2], before: &str) -> [Hmac<Sha256>; 2] {
+    macs.clone().map(|mac| mac.chain_update(before))
+}
+
+/// `sha256=<hex>` over the body: ours, and GitHub's.
+fn plain(keys: &Keys, request: &Request) -> Option<Signed> {
+    let said = text(request, "x-webhook-signature").or_else(|| text(request, "x-hub-signature-256"))?;
+    let said = said.strip_prefix("sha256=").and_then(unhex).into_iter().collect();
+    Some(Signed { macs: keys.bodies.clone(), said, is_timely: true })
+}
+
+/// Standard Webhooks, also under its other name: `v1,<base64>` over `{id}.{timestamp}.{body}`.
+fn standard(keys: &Keys, request: &Request) -> Option<Signed> {
+    let header = |name: &str| ["webhook", "svix"].iter().find_map(|by| text(request, &format!("{by}-{name}")));
+    let (said, id, timestamp) =
+        (header("signature")?, header("id").unwrap_or_default(), header("timestamp").unwrap_or_default());
+    let versions = said.split(' ').filter_map(|entry| entry.strip_prefix("v1,"));
+    // An id with a dot could be read as another id and another time.
+    let is_plain = !id.is_empty() & !id.contains('.');
+    Some(Signed {
+        macs: begun(&keys.standard, &format!("{id}.{timestamp}.")),
+        said: versions.filter_map(|text| STANDARD.decode(text).ok()?.try_into().ok()).take(MOST_SIGNATURES).collect(),
+        is_timely: is_plain & is_now(timestamp, request),
+    })
+}
+
+/// Stripe: `t=<time>,v1=<hex>` over `{t}.{body}`.
+fn stripe(keys: &Keys, request: &Request) -> Option<Signed> {
+    let said = text(request, "stripe-signature")?;
+    let parts = || said.split(',').filter_map(|part| part.trim().split_once('='));
+    let timestamp = parts().find(|(name, _)| *name == "t").map_or("", |(_, time)| time);
+    Some(Signed {
+        macs: begun(&keys.bodies, &format!("{timestamp}.")),
+        said: parts()
+            .filter(|(name, _)| *name == "v1")
+            .filter_map(|(_, hex)| unhex(hex))
+            .take(MOST_SIGNATURES)
+            .collect(),
+        is_timely: is_now(timestamp, request),
+    })
+}
+
+/// Slack: `v0=<hex>` over `v0:{timestamp}:{body}`.
+fn slack(keys: &Keys, request: &Request) -> Option<Signed> {
+    let said = text(request, "x-slack-signature")?;
+    let timestamp = text(request, "x-slack-request-timestamp").unwrap_or_default();
+    Some(Signed {
+        macs: begun(&keys.bodies, &format!("v0:{timestamp}:")),
+        said: said.strip_prefix("v0=").and_then(unhex).into_iter().collect(),
+        is_timely: is_now(timestamp, request),
+    })
+}
+
+fn unhex(hex: &str) -> Option<[u8; 32]> {
+    let (hex, mut bytes) = (hex.as_bytes(), [0; 32]);
+    if hex.len() != 2 * bytes.len() {
         return None;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    for (byte, pair) in signature.iter_mut().zip(hex.chunks_exact(2)) {
+    for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
         *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
     }
-    Some(signature)
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -175,6 +175,40 @@ fn standard_webhooks_pass_in_their_window_alone() {
     assert_eq!(Sent { now: ts, ..Sent::new("https://in.example", "/", &headers, body) }.check(Some(&channel)), Ok(()));
 }
 
+#[test]
+fn stripes_and_slacks_signatures_pass_in_their_window_alone() {
+    let sent = |headers: &[(&str, &str)], body: &str, now: i64| Sent {
+        now,
+        ..Sent::new("https://in.example", "/", headers, body.as_bytes())
+    };
+    let stripe = generic("whsec_test_secret");
+    let (body, good) =
+        (r#"{"id":"evt_1","object":"event"}"#, "0c8670ed117751cc551a20e35839447075c42800ea3cf3e8a2fbda99cd1e6edd");
+    let by_stripe = |header: &str, now: i64| sent(&[("stripe-signature", header)], body, now).check(Some(&stripe));
+    assert_eq!(by_stripe(&format!("t=1700000000,v1={good}"), 1_700_000_000), Ok(()));
+    assert_eq!(by_stripe(&format!("t=1700000000,v1={},v1={good},v0=aa", "0".repeat(64)), 1_700_000_300), Ok(()));
+    for (header, now) in [
+        (format!("t=1700000000,v1={good}"), 1_700_000_301),
+        (format!("t=1700000001,v1={good}"), 1_700_000_000),
+        (format!("t=1700000000,v0={good}"), 1_700_000_000),
+        (format!("v1={good}"), 1_700_000_000),
+        ("t=1700000000".into(), 1_700_000_000),
+    ] {
+        assert!(by_stripe(&header, now).is_err(), "{header} at {now}");
+    }
+    let slack = generic("8f742231b10e8888abcd99yyyzzz85a5");
+    let good = "v0=af20f4280ae8a242c8b86ff31bb3b78b22919d137c384584e67c7495c6e5d9de";
+    let by_slack = |timestamp: &str, signature: &str, now: i64| {
+        let headers = [("x-slack-request-timestamp", timestamp), ("x-slack-signature", signature)];
+        sent(&headers, "token=x&text=hi", now).check(Some(&slack))
+    };
+    assert_eq!(by_slack("1531420618", good, 1_531_420_618), Ok(()));
+    assert!(
+        by_slack("1531420618", good, 1_531_420_919).is_err() && by_slack("1531420619", good, 1_531_420_618).is_err()
+    );
+    assert!(by_slack("1531420618", &good[3..], 1_531_420_618).is_err() && by_slack("", good, 1_531_420_618).is_err());
+}
+
 /// Vectors of the facts file: base URL, target, content type, body, signature.
 const TWILIO: &[(&str, &str, &str, &str, &str)] = &[
     ("https://mycompany.com", U, "form", P, "RSOYDt4T1cUTdK1PDd93/VVr8B8="),
@@ -256,6 +290,13 @@ fn twilios_own_vectors_pass_with_their_token_alone() {
         assert!(sent.check(Some(&twilio_with("12346"))).is_err(), "vector {nth} with another token");
         assert!(sent.check(Some(&generic(SECRET))).is_err(), "vector {nth} at a generic channel");
         assert!(sent.check(None).is_err(), "vector {nth} at nobody's channel");
+    }
+    // With user and password in the URL, which come as a header.
+    for (port, signature) in [("", "CukzLTc1tT5dXEDIHm/tKBanW10="), (":443", "ZQFR1PTIZXF2MXB8ZnKCvnnA+rI=")] {
+        let mut sent = twilio_sent(&format!("https://mycompany.com{port}"), U, "form", P, signature);
+        assert!(sent.check(Some(&twilio_with("12345"))).is_err());
+        sent.headers.push(("authorization".into(), b"Basic dXNlcjpwYXNz".to_vec()));
+        assert_eq!(sent.check(Some(&twilio_with("12345"))), Ok(()));
     }
     // Our own: UTF-8, an empty value, a plus, a WhatsApp address.
     let body = "AccountSid=ACtest&Body=Ol%C3%A1+%2B+caf%C3%A9&From=whatsapp%3A%2B5511999990000&FromZip=&NumMedia=0&To=%2B15550100";

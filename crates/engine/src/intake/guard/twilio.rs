@@ -21,7 +21,8 @@ const MOST_PARAMETERS: usize = 1_000;
 pub(super) struct Claim {
     signature: Vec<u8>,
     by: By,
-    /// The forms in which the URL may have been signed: without a port and with it, quotes as sent and encoded.
+    /// The forms in which the URL may have been signed: without a port and with it, without user and password and with them, quotes as sent
+    /// and encoded.
     urls: Vec<String>,
     is_form: bool,
     body_sha256: Option<String>,
@@ -39,8 +40,8 @@ enum By {
 }
 
 impl Claim {
-    /// None: the request has no such signature.
-    pub fn of(request: &Request) -> Option<Self> {
+    /// None: the request has no such signature. `userinfo`: what Twilio sends of a URL with user and password, which it may have signed or not.
+    pub fn of(request: &Request, userinfo: Option<&[u8]>) -> Option<Self> {
         let signature = request.headers.get("x-twilio-signature")?.as_bytes().to_vec();
         let settings = request.headers.get("x-twilio-webhooks-signature-settings");
         let by = settings.map_or(By::Account, |value| by(value.to_str().unwrap_or_default()));
@@ -50,7 +51,11 @@ impl Claim {
         Some(Self {
             signature,
             by,
-            urls: urls(request.base_url, request.target),
+            urls: urls(
+                request.base_url,
+                request.target,
+                userinfo.and_then(|userinfo| std::str::from_utf8(userinfo).ok()),
+            ),
             is_form: media.eq_ignore_ascii_case("application/x-www-form-urlencoded"),
             body_sha256: query.split('&').find_map(|pair| pair.strip_prefix("bodySHA256=")).map(str::to_owned),
         })
@@ -118,15 +123,19 @@ fn by(settings: &str) -> By {
     }
 }
 
-fn urls(base: &str, target: &str) -> Vec<String> {
+fn urls(base: &str, target: &str, userinfo: Option<&str>) -> Vec<String> {
     let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
         _ => (authority, if scheme == "http" { "80" } else { "443" }),
     };
+    let mut authorities = vec![host.to_owned(), format!("{host}:{port}")];
+    authorities.extend(
+        userinfo.into_iter().flat_map(|userinfo| [format!("{userinfo}@{host}"), format!("{userinfo}@{host}:{port}")]),
+    );
     let mut urls = Vec::with_capacity(4);
-    for authority in [host.to_owned(), format!("{host}:{port}")] {
+    for authority in authorities {
         let url = format!("{scheme}://{authority}{path}{target}");
         if url.contains('\'') {
             urls.push(url.replace('\'', "%27"));

@@ -5,7 +5,7 @@ use http::HeaderMap;
 
 use super::fields::{self, Field, quoted};
 use super::object::{Metadata, Object};
-use super::{Malformed, Normal, Parties, Sent};
+use super::{Malformed, Normal, Parties, Sent, id};
 
 /// As long as the column takes.
 const EVENT_KEY_BYTES: usize = 500;
@@ -80,7 +80,13 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
         }
     }
     let party = parties.keys(direction, sent.region, &mut metadata)?;
-    let event_key = event_key(sent.headers)?;
+    // Stripe and Slack name the event in the body alone.
+    let named = [("stripe-signature", "id"), ("x-slack-signature", "event_id")];
+    let named = named.into_iter().find(|(header, _)| sent.headers.contains_key(*header)).and_then(|(_, name)| {
+        let (_, value) = given.iter().find(|(known, _)| known == name)?;
+        id(&fields::first_text(value)?).map(str::to_owned)
+    });
+    let event_key = event_key(sent.headers)?.or(named);
     Ok(Normal { r#type, direction, raw_data: raw_data.finish(), metadata, event_key, files, party })
 }
 

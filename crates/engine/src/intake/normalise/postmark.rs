@@ -13,14 +13,17 @@ use super::{Content, File, Malformed, Normal, Parties, Sent, id};
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Attachment<'a> {
-    #[serde(default, borrow)]
-    name: Cow<'a, str>,
-    #[serde(default, borrow)]
-    content: Cow<'a, str>,
+    name: Option<String>,
+    #[serde(borrow)]
+    content: Option<Text<'a>>,
     content_type: Option<String>,
     #[serde(rename = "ContentID")]
     content_id: Option<String>,
 }
+
+/// Not copied where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -47,9 +50,9 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     for (name, value) in &given {
         let ours = match &**name {
             "Attachments" => {
-                let list: Vec<Attachment> =
-                    serde_json::from_str(value).map_err(|_| Malformed("Attachments is no list of attachments"))?;
-                files.extend(list.into_iter().map(|attachment| file(sent.body, attachment)));
+                // What is no list of attachments is in the original: a mail is not refused for it.
+                let list: Vec<Attachment> = serde_json::from_str(value).unwrap_or_default();
+                files.extend(list.into_iter().filter_map(|attachment| file(sent.body, attachment)));
                 continue;
             }
             "TextBody" | "HtmlBody" | "RawEmail" => continue, // the text, and the original that is kept whole
@@ -106,17 +109,17 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
 }
 
 /// Without copying what is base64: it stays where it lies in the body.
-fn file(body: &Bytes, attachment: Attachment) -> File {
-    let content = match attachment.content {
+fn file(body: &Bytes, attachment: Attachment) -> Option<File> {
+    let content = match attachment.content?.0 {
         Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
         Cow::Owned(text) => Bytes::from(text),
     };
-    File {
-        name: attachment.name.into_owned(),
+    Some(File {
+        name: attachment.name.unwrap_or_default(),
         content_type: attachment.content_type,
         content_id: attachment.content_id.filter(|id| !id.is_empty()),
         content: Content::Base64(content),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -173,7 +176,11 @@ mod tests {
             normal(&json!({ "MessageID": "1", "HtmlBody": "<p>hello</p>", "TextBody": " " })).expect("a mail");
         assert_eq!((&raw["content"], &raw["format"]), (&json!("<p>hello</p>"), &json!("text/html")));
         assert!(normal(&json!({ "hello": "world" })).is_err());
-        assert!(normal(&json!({ "MessageID": "1", "Attachments": 7 })).is_err());
+        let odd = json!([{ "Name": null, "Content": "aGk=" }, { "Name": "no content", "Content": null }]);
+        for (attachments, n) in [(json!(7), 0), (json!(null), 0), (odd, 1)] {
+            let (mail, ..) = normal(&json!({ "MessageID": "1", "Attachments": attachments })).expect("a mail");
+            assert_eq!(mail.files.len(), n);
+        }
         assert_eq!(Content::Base64("not base64!".into()).bytes(), None);
         assert_eq!(Content::Base64("aGVs\nbG8".into()).bytes().as_deref(), Some(&b"hello"[..]));
     }

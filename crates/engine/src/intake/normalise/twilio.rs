@@ -53,26 +53,33 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
         let status = text("MessageStatus").filter(|_| text("Body").is_none() && text("NumMedia").is_none());
         let key = sid.map(|sid| status.map_or(sid.to_owned(), |status| format!("{sid}:{status}")));
         (if is_whatsapp { ActivityType::Whatsapp } else { ActivityType::Sms }, key)
+    } else if let Some(transcription) = sid("TranscriptionSid") {
+        (ActivityType::Call, Some(format!("{transcription}:{}", text("TranscriptionStatus").unwrap_or_default())))
     } else if let Some(recording) = sid("RecordingSid") {
         (ActivityType::Call, Some(format!("{recording}:{}", text("RecordingStatus").unwrap_or("completed"))))
     } else if let Some(call) = sid("CallSid") {
-        let part = |name: &str| text(name).unwrap_or_default();
-        (ActivityType::Call, Some(format!("{call}:{}:{}", part("CallStatus"), part("SequenceNumber"))))
+        // By the call alone everything about it would be one event.
+        let step = [text("CallStatus"), text("SequenceNumber")];
+        let key = step
+            .iter()
+            .any(Option::is_some)
+            .then(|| format!("{call}:{}", step.map(Option::unwrap_or_default).join(":")));
+        (ActivityType::Call, key)
     } else {
         (ActivityType::Other, None)
     };
 
     let mut raw_data = Object::default();
-    if let Some(url) = text("RecordingUrl") {
+    let said = text("Body").or_else(|| text("TranscriptionText"));
+    if let Some(url) = text("RecordingUrl").filter(|_| said.is_none()) {
         raw_data.push("source_type", r#""url""#);
         raw_data.push("content", &quoted(url)?);
         raw_data.push("format", r#""audio/wav""#);
     } else {
         raw_data.push("source_type", r#""text""#);
-        raw_data.push("content", &quoted(text("Body").unwrap_or_default())?);
-        let said = what_happened(&text, is_message);
-        if let Some(said) = said.filter(|_| text("Body").is_none()) {
-            raw_data.push("subject", &quoted(&said)?);
+        raw_data.push("content", &quoted(said.unwrap_or_default())?);
+        if said.is_none() {
+            raw_data.push("subject", &quoted(&what_happened(&text, is_message))?);
         }
     }
     if let Some(from) = text("From") {
@@ -85,18 +92,18 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
 }
 
 /// A few words for an event that has none of its own.
-fn what_happened<'a>(text: &impl Fn(&str) -> Option<&'a str>, is_message: bool) -> Option<String> {
+fn what_happened<'a>(text: &impl Fn(&str) -> Option<&'a str>, is_message: bool) -> String {
     if is_message {
         let n = text("NumMedia").filter(|n| *n != "0");
         return match (n, text("MessageStatus")) {
-            (Some("1"), _) => Some("Message with 1 file".into()),
-            (Some(n), _) => Some(format!("Message with {n} files")),
-            (None, Some(status)) => Some(format!("Message {status}")),
-            (None, None) => Some("Empty message".into()),
+            (Some("1"), _) => "Message with 1 file".into(),
+            (Some(n), _) => format!("Message with {n} files"),
+            (None, Some(status)) => format!("Message {status}"),
+            (None, None) => "Empty message".into(),
         };
     }
     let seconds = text("CallDuration").map(|seconds| format!(", {seconds} s")).unwrap_or_default();
-    Some(format!("Call {}{seconds}", text("CallStatus").or(text("RecordingStatus")).unwrap_or("event")))
+    format!("Call {}{seconds}", text("CallStatus").or(text("RecordingStatus")).unwrap_or("event"))
 }
 
 fn media_list(media: &[(usize, &str, Option<&str>)]) -> Result<String, Malformed> {
@@ -177,6 +184,13 @@ mod tests {
         );
         assert_eq!((call.direction, call.event_key.as_deref()), (Direction::Outbound, Some("CA1:completed:3")));
         assert_eq!((call.party.as_deref(), &raw["subject"]), (Some("+14158675309"), &json!("Call completed, 12 s")));
+
+        let (stream, _, _) = normal("CallSid=CA1&StreamSid=MZ1&StreamEvent=stream-started");
+        assert_eq!(stream.event_key, None, "a call's other events are not one event");
+        let (heard, raw, _) = normal(
+            "CallSid=CA1&RecordingSid=RE1&TranscriptionSid=TR1&TranscriptionStatus=completed&TranscriptionText=hello&RecordingUrl=https%3A%2F%2Fx",
+        );
+        assert_eq!((heard.event_key.as_deref(), &raw["content"]), (Some("TR1:completed"), &json!("hello")));
 
         let keys = ["sent", "delivered"].map(|status| {
             normal(&format!("MessageSid=SM9&MessageStatus={status}&To=%2B14158675309&From=%2B15550199")).0
