@@ -16,7 +16,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use ipnet::IpNet;
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 use store::channels::{Opened, Proofs, Provider};
 use subtle::ConstantTimeEq as _;
 
@@ -53,8 +53,9 @@ pub(super) struct Keys {
     is_open: bool,
     bodies: [Hmac<Sha256>; 2],
     standard: [Hmac<Sha256>; 2],
-    bearers: [Secret; 2],
-    basics: [Secret; 2],
+    /// Hashed: texts of different lengths would be told apart by the time it takes to compare them.
+    bearers: [[u8; 32]; 2],
+    basics: [[u8; 32]; 2],
     tokens: [Secret; 2],
     shared: BTreeMap<String, Secret>,
     /// Checked where a shared key is named that there is not.
@@ -111,8 +112,8 @@ impl Keys {
             is_open: false,
             bodies: signing.each_ref().map(|secret| keyed(secret.reveal().as_bytes())),
             standard: signing.each_ref().map(|secret| keyed(&standard_key(secret))),
-            bearers: two(|proofs| &proofs.bearer),
-            basics: two(|proofs| &proofs.basic),
+            bearers: two(|proofs| &proofs.bearer).each_ref().map(store::keys::hash),
+            basics: two(|proofs| &proofs.basic).each_ref().map(store::keys::hash),
             tokens: two(|proofs| &proofs.auth_token),
             shared: proofs.shared_keys.clone(),
             stranger: random(),
@@ -274,10 +275,10 @@ fn authorization<'a>(headers: &'a HeaderMap, scheme: &[u8]) -> Option<&'a [u8]> 
     given.eq_ignore_ascii_case(scheme).then(|| rest.trim_ascii())
 }
 
-fn shown(given: Option<&[u8]>, wanted: &[Secret; 2]) -> Shown {
+fn shown(given: Option<&[u8]>, wanted: &[[u8; 32]; 2]) -> Shown {
     let Some(given) = given else { return Shown::Nothing };
-    let is_one =
-        wanted.iter().fold(false, |is_one, secret| is_one | bool::from(given.ct_eq(secret.reveal().as_bytes())));
+    let given: [u8; 32] = Sha256::digest(given).into();
+    let is_one = wanted.iter().fold(false, |is_one, hash| is_one | bool::from(given.ct_eq(hash)));
     if is_one { Shown::Right } else { Shown::Wrong }
 }
 
