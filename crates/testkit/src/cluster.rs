@@ -86,7 +86,16 @@ impl Cluster {
     /// Starts the killed server again; waits out what its remains hold. Returns how long that took.
     pub async fn restart(&self) -> Duration {
         let begun = Instant::now();
-        let running = self.embedded.start().await.expect("a killed server starts again");
+        // The first start after a kill may be refused: the dead one's sessions are still leaving.
+        let mut tries = 0;
+        let running = loop {
+            match self.embedded.start().await {
+                Ok(running) => break running,
+                Err(_) if tries < 20 => tries += 1,
+                Err(error) => panic!("a killed server starts again: {error:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        };
         let mut watching = self.watchdog.lock().unwrap_or_else(PoisonError::into_inner);
         let old = watching.replace(watchdog(running.postmaster_pid, &self.dir));
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
