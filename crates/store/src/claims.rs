@@ -101,3 +101,8 @@ pub async fn recover(conn: &mut PgConnection, is_reset: bool) -> Result<i32> {
     let sql = if is_reset { "select public.reset_stale_locks()" } else { "select public.unlock_stale_locks()" };
     Ok(sqlx::query_scalar(sql).fetch_one(conn).await?)
 }
+
+/// Has failed activities processed again when their time has come; those that failed too often become dead letters. Returns how many go round.
+pub async fn retry_failed(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<i32> {
+    Ok(sqlx::query_scalar("select tributary.retry_failed($1)").bind(at).fetch_one(conn).await?)
+}

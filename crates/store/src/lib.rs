@@ -21,6 +21,7 @@ pub mod migrate;
 pub mod notices;
 pub mod people;
 pub mod queue;
+pub mod rest;
 pub mod retention;
 pub mod schedules;
 pub mod secret_file;
@@ -77,6 +78,14 @@ impl Error {
         match self {
             Self::Database(sqlx::Error::Database(reply)) => reply.code().map(|code| code.into_owned()),
             _ => None,
+        }
+    }
+
+    /// What the database itself said, for programs that speak to it through us.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Database(sqlx::Error::Database(reply)) => reply.message().to_owned(),
+            other => other.to_string(),
         }
     }
 }

@@ -21,6 +21,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_memory", include_str!("../../../migrations/0005_memory.sql")),
     ("0006_intake", include_str!("../../../migrations/0006_intake.sql")),
     ("0007_door", include_str!("../../../migrations/0007_door.sql")),
+    ("0008_agents", include_str!("../../../migrations/0008_agents.sql")),
 ];
 
 /// The schema this binary works with.

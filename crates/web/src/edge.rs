@@ -15,6 +15,7 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use crate::api::error::{ApiError, Problem, Reader};
+use crate::api::rest;
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -42,6 +43,9 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     let response = bounded(limit, request, next).instrument(span.clone()).await;
     let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
     protect(response.headers_mut(), &id);
+    if route.starts_with("/rest/v1/") {
+        rest::open_to_pages(response.headers_mut());
+    }
     if is_chunked {
         // A length beside the chunks is dropped before we see it: whatever follows is not read as a request.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -116,7 +120,7 @@ fn request_id(headers: &HeaderMap) -> String {
 /// A page's reader is a person; whoever calls the API or brings a webhook wants JSON, whatever it accepts.
 fn wants_html(path: &str, headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_program = ["/api/", "/ingest/", "/functions/"].iter().any(|door| path.starts_with(door));
+    let is_program = ["/api/", "/ingest/", "/functions/", "/rest/"].iter().any(|door| path.starts_with(door));
     !is_program && accepts.contains("text/html")
 }
 

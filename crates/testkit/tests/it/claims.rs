@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use domain::PersonId;
-use store::people;
+use domain::{Caller, PersonId, Scope};
+use serde_json::{Value, json};
+use store::rest::{self, Condition, Operator, Table, Wanted};
+use store::{keys, people};
 use testkit::World;
 use uuid::Uuid;
 
@@ -157,4 +159,162 @@ async fn work_of_a_silent_agent_goes_back_is_counted_and_ends_as_a_dead_letter()
         where a.processing_status = 'failed' and a.locked_by is null and a.metadata -> 'error' ->> 'type' = 'Abandoned'";
     assert_eq!(office.number(buried).await, 1);
     assert_eq!(office.claims(NEXT, "ann", 1).await, []);
+}
+
+impl Office {
+    /// A device of somebody's, with a key of its own.
+    async fn device(&self, who: &str, scopes: &[Scope]) -> Caller {
+        let mut conn = self.world.conn().await;
+        let made = keys::create(&mut conn, self.world.tenant_id, Some(self.people[who]), "device", scopes).await;
+        keys::authenticate(&mut conn, &made.expect("a key").1).await.expect("an answer").expect("a caller")
+    }
+
+    /// As over HTTP: in the caller's own transaction. Returns the rows, or SQLSTATE.
+    async fn write(&self, caller: &Caller, id: Uuid, body: Value) -> Result<Vec<Value>, String> {
+        let table = Table::find("activities").expect("a table");
+        let column = table.column("id").expect("a column");
+        let condition = Condition { column, is_not: false, operator: Operator::Eq, values: vec![id.to_string()] };
+        let wanted = Wanted { conditions: vec![condition], ..Wanted::default() };
+        let mut tx = self.world.env.db.begin_as(caller).await.expect("a transaction");
+        let written = rest::update(&mut tx, table, body.as_object().expect("columns"), &wanted).await;
+        match written {
+            Ok(rows) => {
+                tx.commit().await.expect("committed");
+                Ok(rows)
+            }
+            Err(error) => Err(error.code().unwrap_or_else(|| error.to_string())),
+        }
+    }
+
+    async fn claim_as(&self, caller: &Caller) -> Vec<(Uuid, i32)> {
+        let mut tx = self.world.env.db.begin_as(caller).await.expect("a transaction");
+        let claimed = store::claims::claim(&mut tx, 1).await.expect("a claim");
+        tx.commit().await.expect("committed");
+        claimed.into_iter().map(|claim| (claim.id, claim.lock_epoch)).collect()
+    }
+
+    async fn run(&self, sql: &'static str) {
+        sqlx::query(sql).execute(&mut *self.world.conn().await).await.expect(sql);
+    }
+}
+
+#[tokio::test]
+async fn only_the_key_that_claimed_completes_and_a_late_result_overwrites_nothing() {
+    let office = Office::new(&["ann", "bob"]).await;
+    let id = office.activity(None, "text", 1.0).await;
+    let (ann, bob) = (office.device("ann", &[Scope::Agent]).await, office.device("bob", &[Scope::Agent]).await);
+    let anns_other = office.device("ann", &[Scope::Agent]).await;
+    let done = |text: &str| json!({ "processing_status": "completed", "processed_data": { "summary": text } });
+    assert_eq!(office.write(&ann, id, done("unclaimed")).await, Err("PT409".into()), "F40: never claimed");
+    assert_eq!(office.claim_as(&ann).await, [(id, 1)]);
+    for (thief, who) in [(&bob, "another person"), (&anns_other, "another device of hers")] {
+        assert_eq!(office.write(thief, id, done("stolen")).await, Err("PT409".into()), "F40: {who}");
+    }
+    // Not hers to write: who owns it, whose it is, how often it was claimed.
+    for body in [
+        json!({ "sales_id": 1 }),
+        json!({ "contact_id": 1 }),
+        json!({ "lock_epoch": 9 }),
+        json!({ "raw_data": {} }),
+        json!({ "created_at": "2020-01-01" }),
+    ] {
+        assert_eq!(office.write(&ann, id, body.clone()).await, Err("42501".into()), "{body}");
+    }
+    // She renews, by our clock; then goes silent, and Bob takes over.
+    let renewed = office.write(&ann, id, json!({ "locked_at": "2001-01-01T00:00:00Z" })).await.expect("renewed");
+    assert_ne!(renewed[0]["locked_at"].as_str().map(|at| &at[..4]), Some("2001"));
+    office.run("update activities set locked_at = now() - interval '6 minutes'").await;
+    assert_eq!(office.number("select unlock_stale_locks()::int8").await, 1);
+    assert_eq!(office.claim_as(&bob).await, [(id, 2)]);
+    assert_eq!(office.write(&ann, id, done("late")).await, Err("PT409".into()), "I3");
+    let completed = office.write(&bob, id, done("his")).await.expect("completed");
+    assert_eq!((&completed[0]["processed_data"]["summary"], &completed[0]["locked_by"]), (&json!("his"), &Value::Null));
+    assert_eq!(office.write(&bob, id, done("again")).await, Err("PT409".into()), "done is done");
+    // Another tenant's key sees no such row.
+    let elsewhere = office.world.other_tenant("elsewhere").await;
+    let (stranger, _) = office.world.caller(elsewhere, &[Scope::Agent]).await;
+    assert_eq!(office.write(&stranger, id, done("foreign")).await, Ok(vec![]), "S17");
+}
+
+#[tokio::test]
+async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
+    let office = Office::new(&["ann", "bob"]).await;
+    let id = office.activity(None, "text", 1.0).await;
+    let ann = office.device("ann", &[Scope::Agent]).await;
+    assert_eq!(office.claim_as(&ann).await, [(id, 1)]);
+    let nodes = Table::find("crm_processing_nodes").expect("a table");
+    let beat = async |caller: &Caller, who: &str| {
+        let row = json!({ "sales_id": office.people[who].0, "device_name": "laptop", "status": "processing", "current_activity_id": id });
+        let mut tx = office.world.env.db.begin_as(caller).await.expect("a transaction");
+        let row = rest::insert(&mut tx, nodes, row.as_object().expect("a row"), true, &[]).await;
+        let row = row.map_err(|error| error.code().unwrap_or_default())?;
+        tx.commit().await.expect("committed");
+        Ok::<Value, String>(row)
+    };
+    let node = beat(&ann, "ann").await.expect("a heartbeat");
+    assert_eq!(
+        (&node["enabled"], &node["concurrency"]),
+        (&json!(true), &json!(1)),
+        "what the Nodes page says comes back"
+    );
+    assert_eq!(beat(&ann, "bob").await, Err("42501".into()), "nobody beats for somebody else");
+    let age = "update activities set locked_at = now() - interval '31 minutes'";
+    office.run(age).await;
+    assert_eq!(
+        office.number("select unlock_stale_locks()::int8 + reset_stale_locks()").await,
+        0,
+        "its device was heard just now"
+    );
+    assert!(beat(&ann, "ann").await.is_ok());
+    assert_eq!(
+        office.number("select count(*) from activities where locked_at > now() - interval '1 minute'").await,
+        1,
+        "a heartbeat renews the lock"
+    );
+    assert_eq!(office.number("select count(*) from crm_processing_nodes").await, 1, "one row a device");
+    // Three minutes of silence, which only the owner can make: every write is a heartbeat.
+    let silent = "set role tributary_owner; alter table crm_processing_nodes disable trigger user;
+        update crm_processing_nodes set last_heartbeat = now() - interval '3 minutes'; alter table crm_processing_nodes enable trigger user";
+    sqlx::raw_sql(silent).execute(&mut office.world.login_conn().await).await.expect("silence");
+    office.run(age).await;
+    assert_eq!(office.number("select unlock_stale_locks()::int8").await, 1);
+}
+
+#[tokio::test]
+async fn what_failed_is_tried_again_three_times_within_a_day_and_then_buried() {
+    let office = Office::new(&["ann"]).await;
+    let id = office.activity(None, "text", 1.0).await;
+    let agent = office.device("ann", &[Scope::Agent]).await;
+    let failed = json!({ "processing_status": "failed", "metadata": { "retry_count": "garbage", "error": { "type": "LLMError", "message": "away", "timestamp": "never" } } });
+    let retry = "select tributary.retry_failed()::int8";
+    for nth in 0..4_i64 {
+        assert_eq!(office.claim_as(&agent).await.len(), 1, "round {nth}");
+        let row = office.write(&agent, id, failed.clone()).await.expect("failed");
+        assert_eq!(row[0]["metadata"]["error"]["type"], "LLMError");
+        assert_eq!(office.number(retry).await, 0, "not before an hour has passed");
+        office.run("update activities set metadata = jsonb_set(metadata, '{error,timestamp}', to_jsonb(now() - interval '61 minutes'))").await;
+        assert_eq!(office.number(retry).await, i64::from(nth < 3));
+        assert_eq!(
+            office.number("select coalesce((metadata ->> 'retry_count')::int8, 0) from activities").await,
+            (nth + 1).min(3)
+        );
+    }
+    assert_eq!(
+        office.number("select count(*) from activity_failures where failure_reason = 'LLMError: away'").await,
+        1
+    );
+    assert_eq!(office.number(retry).await, 0);
+    // A person brings it back, whatever the counts; an agent alone may not.
+    assert_eq!(office.write(&agent, id, json!({ "processing_status": "raw" })).await, Err("42501".into()));
+    let person = office.device("ann", &[Scope::Agent, Scope::Write]).await;
+    let row = office.write(&person, id, json!({ "processing_status": "raw" })).await.expect("retried");
+    assert_eq!((&row[0]["processing_status"], &row[0]["metadata"]["error"]), (&json!("raw"), &Value::Null));
+    // Skipped by a person: no clock brings it back.
+    assert!(
+        store::activities::skip(&mut *office.world.conn().await, office.world.tenant_id, domain::ActivityId(id), "ann")
+            .await
+            .expect("skipped")
+    );
+    office.run("update activities set metadata = jsonb_set(metadata, '{error,timestamp}', to_jsonb(now() - interval '2 hours'))").await;
+    assert_eq!(office.number(retry).await, 0);
 }

@@ -11,3 +11,4 @@ mod intake;
 mod lifecycle;
 mod memory;
 mod path;
+mod rest;

@@ -13,6 +13,7 @@ pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod origin;
 pub(crate) mod queues;
+pub(crate) mod rest;
 pub(crate) mod router;
 pub(crate) mod schedules;
 pub(crate) mod search;

@@ -5,7 +5,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::{
-    activities, alerts, channels, contacts, documents, events, health, keys, queues, schedules, search, webhooks,
+    activities, alerts, channels, contacts, documents, events, health, keys, queues, rest, schedules, search, webhooks,
     workers,
 };
 use crate::app::App;
@@ -26,6 +26,8 @@ pub(crate) fn build(app: App) -> Router {
     api.merge(pages())
         .route("/api/v1/openapi.json", get(openapi_json))
         .route("/metrics", get(health::metrics))
+        .route("/rest/v1/rpc/{name}", any(rest::rpc))
+        .route("/rest/v1/{table}", any(rest::table))
         .fallback(async || ApiError::NotFound("page"))
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(body_limit)

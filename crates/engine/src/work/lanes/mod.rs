@@ -55,6 +55,12 @@ pub const SCHEDULES: &[ScheduleEntry] = &[
         what: "gives back activities whose agent went silent for half an hour",
     },
     ScheduleEntry {
+        name: "retry_failed",
+        lane: "upkeep",
+        every: Duration::from_secs(300),
+        what: "has failed activities processed again, an hour after their error",
+    },
+    ScheduleEntry {
         name: "memory",
         lane: "upkeep",
         every: Duration::from_secs(60),

@@ -29,6 +29,7 @@ impl Lane for Upkeep {
             "watch" => watch(env).await,
             "unlock_stale_locks" => recover_locks(env, false).await,
             "reset_stale_locks" => recover_locks(env, true).await,
+            "retry_failed" => retry_failed(env).await,
             "memory" => maintain_memory(env).await,
             "blobs" => blobs::collect(env).await,
             "indexes" => build_indexes(env).await,
@@ -84,6 +85,15 @@ async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
     let n = claims::recover(&mut conn, is_reset).await?;
     if n > 0 {
         tracing::warn!("{n} activities were taken back from agents that went silent");
+    }
+    Ok(())
+}
+
+async fn retry_failed(env: &Env) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let n = claims::retry_failed(&mut conn, env.clock.sql()).await?;
+    if n > 0 {
+        tracing::info!("{n} failed activities are tried again");
     }
     Ok(())
 }

@@ -1,0 +1,275 @@
+//! The tables and functions that agents written for Supabase use, as PostgREST offers them: names are of a list, values are bound. Everything runs
+//! in the caller's own transaction, so row security, column grants and triggers say what is allowed.
+
+use serde_json::{Map, Value};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
+
+use crate::{Error, Result};
+
+/// A table with its columns, and what PostgreSQL takes their values for.
+#[derive(Debug)]
+pub struct Table {
+    pub name: &'static str,
+    pub columns: &'static [(&'static str, &'static str)],
+}
+
+pub const TABLES: &[Table] = &[
+    Table {
+        name: "activities",
+        columns: &[
+            ("id", "uuid"),
+            ("type", "text"),
+            ("direction", "text"),
+            ("sales_id", "int8"),
+            ("contact_id", "int8"),
+            ("processing_status", "text"),
+            ("raw_data", "jsonb"),
+            ("processed_data", "jsonb"),
+            ("metadata", "jsonb"),
+            ("locked_by", "uuid"),
+            ("locked_at", "timestamptz"),
+            ("lock_epoch", "int4"),
+            ("provider_id", "uuid"),
+            ("event_key", "text"),
+            ("created_at", "timestamptz"),
+            ("updated_at", "timestamptz"),
+        ],
+    },
+    Table {
+        name: "crm_processing_nodes",
+        columns: &[
+            ("id", "uuid"),
+            ("sales_id", "int8"),
+            ("app_name", "text"),
+            ("device_name", "text"),
+            ("status", "text"),
+            ("current_activity_id", "uuid"),
+            ("processed_count", "int4"),
+            ("last_heartbeat", "timestamptz"),
+            ("enabled", "bool"),
+            ("concurrency", "int4"),
+            ("created_at", "timestamptz"),
+        ],
+    },
+];
+
+/// A function with its arguments, and whether it returns rows or one value.
+#[derive(Debug)]
+pub struct Function {
+    pub name: &'static str,
+    pub arguments: &'static [(&'static str, &'static str)],
+    pub is_set: bool,
+}
+
+pub const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "claim_next_pending_activity",
+        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4")],
+        is_set: true,
+    },
+    Function {
+        name: "claim_stale_activity",
+        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4")],
+        is_set: true,
+    },
+    Function { name: "unlock_stale_locks", arguments: &[], is_set: false },
+    Function { name: "reset_stale_locks", arguments: &[], is_set: false },
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    Eq,
+    Neq,
+    Gt,
+    Gte,
+    Lt,
+    Lte,
+    Like,
+    Ilike,
+    In,
+    Is,
+}
+
+/// One condition on a column of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub column: (&'static str, &'static str),
+    pub is_not: bool,
+    pub operator: Operator,
+    /// One, but for `in`.
+    pub values: Vec<String>,
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Empty: all.
+    pub columns: Vec<&'static str>,
+    pub conditions: Vec<Condition>,
+    /// Column, and whether the largest come first.
+    pub order: Vec<(&'static str, bool)>,
+    pub limit: i64,
+    pub offset: i64,
+}
+
+impl Table {
+    pub fn find(name: &str) -> Option<&'static Self> {
+        TABLES.iter().find(|table| table.name == name)
+    }
+
+    pub fn column(&self, name: &str) -> Option<(&'static str, &'static str)> {
+        self.columns.iter().copied().find(|(known, _)| *known == name)
+    }
+}
+
+fn push_columns(sql: &mut QueryBuilder<Postgres>, table: &Table, columns: &[&'static str]) {
+    let all: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
+    let chosen = if columns.is_empty() { all.as_slice() } else { columns };
+    let pairs: Vec<String> = chosen.iter().map(|name| format!("'{name}', t.{name}")).collect();
+    sql.push(format!("jsonb_build_object({})", pairs.join(", ")));
+}
+
+fn push_conditions(sql: &mut QueryBuilder<Postgres>, conditions: &[Condition]) -> Result<()> {
+    for (nth, condition) in conditions.iter().enumerate() {
+        let (name, kind) = condition.column;
+        sql.push(if nth == 0 { " where " } else { " and " });
+        if condition.is_not {
+            sql.push("not ");
+        }
+        sql.push(format!("(t.{name}"));
+        let value = || condition.values.first().cloned().unwrap_or_default();
+        let compared = match condition.operator {
+            Operator::Eq => " = ",
+            Operator::Neq => " <> ",
+            Operator::Gt => " > ",
+            Operator::Gte => " >= ",
+            Operator::Lt => " < ",
+            Operator::Lte => " <= ",
+            Operator::Like | Operator::Ilike => {
+                sql.push(if condition.operator == Operator::Like { "::text like " } else { "::text ilike " });
+                sql.push_bind(value().replace('*', "%")).push(")");
+                continue;
+            }
+            Operator::In => {
+                sql.push(" = any (").push_bind(condition.values.clone()).push(format!("::text[]::{kind}[]))"));
+                continue;
+            }
+            Operator::Is => {
+                let known = match value().as_str() {
+                    "null" => " is null)",
+                    "true" => " is true)",
+                    "false" => " is false)",
+                    other => return Err(Error::Refused { what: format!("{other:?} is neither null, true nor false") }),
+                };
+                sql.push(known);
+                continue;
+            }
+        };
+        sql.push(compared).push_bind(value()).push(format!("::text::{kind})"));
+    }
+    Ok(())
+}
+
+/// Rows as objects.
+pub async fn select(conn: &mut PgConnection, table: &Table, wanted: &Wanted) -> Result<Vec<Value>> {
+    let mut sql = QueryBuilder::new("select ");
+    push_columns(&mut sql, table, &wanted.columns);
+    sql.push(format!(" from public.{} t", table.name));
+    push_conditions(&mut sql, &wanted.conditions)?;
+    for (nth, (column, is_descending)) in wanted.order.iter().enumerate() {
+        let direction = if *is_descending { "desc" } else { "asc" };
+        sql.push(if nth == 0 { " order by " } else { ", " }).push(format!("t.{column} {direction}"));
+    }
+    sql.push(" limit ").push_bind(wanted.limit).push(" offset ").push_bind(wanted.offset);
+    Ok(sql.build_query_scalar().fetch_all(conn).await?)
+}
+
+pub async fn count(conn: &mut PgConnection, table: &Table, conditions: &[Condition]) -> Result<i64> {
+    let mut sql = QueryBuilder::new(format!("select count(*) from public.{} t", table.name));
+    push_conditions(&mut sql, conditions)?;
+    Ok(sql.build_query_scalar().fetch_one(conn).await?)
+}
+
+/// A JSON value as PostgreSQL reads text of that type.
+fn as_text(value: &Value, kind: &str) -> Option<String> {
+    match value {
+        Value::Null => None,
+        other if kind == "jsonb" => Some(other.to_string()),
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn known<'a>(table: &Table, body: &'a Map<String, Value>) -> Result<Vec<((&'static str, &'static str), &'a Value)>> {
+    let of = |(name, value): (&String, &'a Value)| match table.column(name) {
+        Some(column) => Ok((column, value)),
+        None => Err(Error::Refused { what: format!("there is no column {name:?} in {}", table.name) }),
+    };
+    body.iter().map(of).collect()
+}
+
+/// Writes the body's columns into the rows that match; returns those, as they are now.
+pub async fn update(
+    conn: &mut PgConnection,
+    table: &Table,
+    body: &Map<String, Value>,
+    wanted: &Wanted,
+) -> Result<Vec<Value>> {
+    let mut sql = QueryBuilder::new(format!("update public.{} t set ", table.name));
+    for (nth, ((name, kind), value)) in known(table, body)?.into_iter().enumerate() {
+        sql.push(if nth == 0 { "" } else { ", " }).push(format!("{name} = "));
+        sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
+    }
+    push_conditions(&mut sql, &wanted.conditions)?;
+    sql.push(" returning ");
+    push_columns(&mut sql, table, &wanted.columns);
+    Ok(sql.build_query_scalar().fetch_all(conn).await?)
+}
+
+/// Inserts one row. With `is_upsert` a device that is there already beats instead.
+pub async fn insert(
+    conn: &mut PgConnection,
+    table: &Table,
+    body: &Map<String, Value>,
+    is_upsert: bool,
+    columns: &[&'static str],
+) -> Result<Value> {
+    let given = known(table, body)?;
+    let names: Vec<&str> = given.iter().map(|((name, _), _)| *name).collect();
+    let mut sql = QueryBuilder::new(format!("insert into public.{} as t ({}) values (", table.name, names.join(", ")));
+    for (nth, ((_, kind), value)) in given.iter().enumerate() {
+        sql.push(if nth == 0 { "" } else { ", " });
+        sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
+    }
+    sql.push(")");
+    if is_upsert && table.name == "crm_processing_nodes" {
+        let set: Vec<String> = ["status", "current_activity_id", "processed_count"]
+            .into_iter()
+            .filter(|name| names.contains(name))
+            .map(|name| format!("{name} = excluded.{name}"))
+            .chain(["last_heartbeat = excluded.last_heartbeat".to_owned()])
+            .collect();
+        sql.push(format!(" on conflict (sales_id, app_name, device_name) do update set {}", set.join(", ")));
+    }
+    sql.push(" returning ");
+    push_columns(&mut sql, table, columns);
+    Ok(sql.build_query_scalar().fetch_one(conn).await?)
+}
+
+/// Calls a function by its named arguments: rows as an array, else the value.
+pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<String, Value>) -> Result<Value> {
+    let mut sql = QueryBuilder::new(if function.is_set {
+        format!("select coalesce(jsonb_agg(to_jsonb(r)), '[]') from public.{}(", function.name)
+    } else {
+        format!("select to_jsonb(public.{}(", function.name)
+    });
+    for (nth, (name, value)) in arguments.iter().enumerate() {
+        let known = function.arguments.iter().find(|(known, _)| known == name);
+        let (name, kind) = known
+            .ok_or_else(|| Error::Refused { what: format!("there is no argument {name:?} of {}", function.name) })?;
+        sql.push(if nth == 0 { "" } else { ", " }).push(format!("{name} => "));
+        sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
+    }
+    sql.push(if function.is_set { ") r" } else { "))" });
+    Ok(sql.build_query_scalar().fetch_one(conn).await?)
+}
