@@ -1,6 +1,7 @@
 //! Whose event it is: many ways of writing an address, matched in the database whoever inserts.
 
-use domain::{ContactId, Region, normal_address};
+use domain::{Caller, ContactId, Region, normal_address};
+use store::channels::{self, NewChannel, NewRefusal, Provider, Settings};
 use store::contacts::{self, NewContact};
 use testkit::World;
 
@@ -259,4 +260,33 @@ async fn new_contacts_take_what_waited_for_them() {
         .await
         .expect("a count");
     assert_eq!(waiting, 6, "each is remembered when it comes and when it is linked");
+}
+
+#[tokio::test]
+async fn a_channel_that_refuses_much_is_told_and_one_that_refuses_little_is_not() {
+    let people = People::new().await;
+    let (env, tenant_id) = (&people.world.env, people.world.tenant_id);
+    let mut conn = people.world.conn().await;
+    let mut channel = async |name: &str, n: i32| {
+        let new = NewChannel {
+            provider: Provider::Generic,
+            name,
+            max_per_minute: None,
+            person_id: None,
+            auto_create_contacts: false,
+            settings: Settings::default(),
+            secret: None,
+        };
+        let (channel_id, _) = channels::create(&mut conn, &env.vault, tenant_id, new).await.expect("a channel");
+        let (reason, address) = ("the signature does not match".to_owned(), "203.0.113.7".to_owned());
+        let refusal = NewRefusal { tenant_id, channel_id, status: 401, reason, address, n };
+        channels::add_refusals(&mut conn, &[refusal.clone(), refusal]).await.expect("refusals");
+    };
+    channel("shop", 10).await;
+    channel("form", 9).await;
+    let caller = Caller::local("test", tenant_id, false);
+    let findings = engine::health::overview(env, &caller).await.expect("an overview").findings;
+    let told: Vec<&str> =
+        findings.iter().filter(|one| one.kind == "channel_refuses").map(|one| one.what.as_str()).collect();
+    assert_eq!(told, ["channel shop refused 20 requests within ten minutes: the signature does not match"]);
 }

@@ -480,6 +480,14 @@ async fn slow_uploads_end_and_disturb_nobody() {
     let served = house.post(&target(&generic)).bearer_auth(&bearer).json(&json!({ "content": "quick" })).send().await;
     assert_eq!(served.expect("an answer").status().as_u16(), 202, "S32: others are served");
     assert!(begun.elapsed() < Duration::from_secs(2));
+    // A search made to be costly ends by its deadline, while all that goes on.
+    let (_, key) = house.world.caller(house.world.tenant_id, &[Scope::Read]).await;
+    let words: Vec<String> = (0..900).map(|n| format!("w{n}")).collect();
+    let search = format!("{}/api/v1/search?q={}", house.app.url, words.join("+"));
+    let begun = Instant::now();
+    let answer = house.http.get(search).bearer_auth(key.reveal()).send().await.expect("an answer");
+    assert!([200, 400, 503].contains(&answer.status().as_u16()), "{}", answer.status());
+    assert!(begun.elapsed() < Duration::from_secs(4), "S32: a search took {:?}", begun.elapsed());
     for mut socket in slow {
         let _ = socket.write_all(b"x").await;
         let mut answer = Vec::new();
