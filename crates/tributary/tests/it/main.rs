@@ -1,6 +1,7 @@
 //! Tributary as its users meet it: the command line, the HTTP server, the pages in a real browser.
 
 mod app;
+mod attacks;
 mod backup;
 mod browser;
 mod channels;
