@@ -15,12 +15,17 @@ use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload};
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
 use sha2::{Digest as _, Sha256};
 use store::PgConnection;
 use store::crash::{self, Point};
 
+use crate::spool::Spooled;
 use crate::{Config, Env};
+
+/// What S3 takes for a part at least.
+const PART_BYTES: usize = 5 << 20;
+const PIECE_BYTES: usize = 256 << 10;
 
 #[derive(Clone)]
 pub struct Blobs {
@@ -81,6 +86,23 @@ impl Blobs {
         store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, size).await?;
         crash::at(Point::BlobRowWritten)?;
         self.write(tenant_id, &key, bytes).await?;
+        crash::at(Point::BlobBytesWritten)?;
+        Ok(key)
+    }
+
+    /// The same for what lies in a file. Only a little of it is in memory at a time.
+    pub async fn put_file(
+        &self,
+        conn: &mut PgConnection,
+        tenant_id: TenantId,
+        file: &mut Spooled,
+    ) -> Result<BlobKey, Fault> {
+        let key = file.key();
+        store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, file.bytes).await?;
+        crash::at(Point::BlobRowWritten)?;
+        if let Some((store, name)) = self.writing(tenant_id, &key, file.bytes).await? {
+            write_file(&*store, &name, file).await?;
+        }
         crash::at(Point::BlobBytesWritten)?;
         Ok(key)
     }
@@ -150,6 +172,12 @@ impl Blobs {
 
     /// Writes and syncs the object, unless it is there already.
     async fn write(&self, tenant_id: TenantId, key: &BlobKey, bytes: Bytes) -> Result<(), Fault> {
+        let Some((store, name)) = self.writing(tenant_id, key, bytes.len() as u64).await? else { return Ok(()) };
+        store.put(&name, PutPayload::from_bytes(bytes)).await.map(|_| ()).map_err(|error| failed("write", error))
+    }
+
+    /// Where an object is to be written; none when it is there already.
+    async fn writing(&self, tenant_id: TenantId, key: &BlobKey, bytes: u64) -> Result<Option<Object>, Fault> {
         let (store, name) = match &self.place {
             Place::Folder(path) => {
                 let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -162,11 +190,10 @@ impl Blobs {
             Place::Bucket { store, prefix } => (store.clone(), name(prefix, tenant_id, key)),
         };
         match store.head(&name).await {
-            Ok(found) if found.size == bytes.len() as u64 => return Ok(()),
-            Ok(_) | Err(Error::NotFound { .. }) => {}
-            Err(error) => return Err(failed("look up", error)),
+            Ok(found) if found.size == bytes => Ok(None),
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(Some((store, name))),
+            Err(error) => Err(failed("look up", error)),
         }
-        store.put(&name, PutPayload::from_bytes(bytes)).await.map(|_| ()).map_err(|error| failed("write", error))
     }
 
     async fn remove(&self, tenant_id: TenantId, key: &BlobKey) -> Result<(), Fault> {
@@ -185,6 +212,32 @@ impl Blobs {
             Place::Bucket { store, prefix } => Some((store.clone(), name(prefix, tenant_id, key))),
         })
     }
+}
+
+/// The object appears whole, when its last part is written.
+async fn write_file(store: &dyn ObjectStore, name: &Name, file: &mut Spooled) -> Result<(), Fault> {
+    let unread =
+        |error: std::io::Error| Fault::Transient(anyhow::Error::new(error).context("a file could not be read"));
+    file.rewind().await.map_err(unread)?;
+    if file.bytes <= PART_BYTES as u64 {
+        let bytes = file.read(PART_BYTES).await.map_err(unread)?;
+        return store.put(name, bytes.into()).await.map(|_| ()).map_err(|error| failed("write", error));
+    }
+    let upload = store.put_multipart(name).await.map_err(|error| failed("write", error))?;
+    let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+    loop {
+        let piece = match file.read(PIECE_BYTES).await {
+            Ok(piece) if piece.is_empty() => break,
+            Ok(piece) => piece,
+            Err(error) => {
+                let _ = upload.abort().await;
+                return Err(unread(error));
+            }
+        };
+        upload.wait_for_capacity(1).await.map_err(|error| failed("write", error))?;
+        upload.put(piece.into());
+    }
+    upload.finish().await.map(|_| ()).map_err(|error| failed("write", error))
 }
 
 /// Removes what nothing names and nobody has touched for a day, unless a backup is being made. The object goes while its row is locked,

@@ -13,6 +13,7 @@ pub mod env;
 pub mod health;
 pub mod intake;
 pub mod memory;
+pub mod spool;
 pub mod work;
 
 pub use config::Config;

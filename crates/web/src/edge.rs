@@ -8,7 +8,7 @@ use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
     REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 use crate::api::error::{ApiError, Problem, Reader};
 use crate::api::rest;
 use crate::app::App;
+use crate::heads::Doubt;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -39,15 +40,21 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     };
     let span = tracing::info_span!("http", method, route, request.id = id);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
-    let limit = limit(&app.env.config, method, &route, request.headers());
-    let response = bounded(limit, request, next).instrument(span.clone()).await;
+    let is_doubtful = request.extensions().get::<Doubt>().is_some_and(Doubt::is_raised);
+    let response = if is_doubtful {
+        let twice = "it says its length twice, in Content-Length and in Transfer-Encoding";
+        ApiError::Malformed(StatusCode::BAD_REQUEST, twice.into()).into_response()
+    } else {
+        let limit = limit(&app.env.config, method, &route, request.headers());
+        bounded(limit, request, next).instrument(span.clone()).await
+    };
     let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
     protect(response.headers_mut(), &id);
     if route.starts_with("/rest/v1/") {
         rest::open_to_pages(response.headers_mut());
     }
-    if is_chunked {
-        // A length beside the chunks is dropped before we see it: whatever follows is not read as a request.
+    if is_chunked || is_doubtful {
+        // Whatever follows is not read as a request: somebody before us may have seen another end.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
 

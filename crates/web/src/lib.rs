@@ -6,6 +6,7 @@
 mod api;
 mod app;
 mod edge;
+mod heads;
 mod server;
 mod ui;
 

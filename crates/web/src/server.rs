@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::api::{events, router};
 use crate::app::App;
+use crate::heads::Watched;
 
 /// More than that wait in the kernel's queue until one leaves.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -104,10 +105,12 @@ async fn tidy(metrics: PrometheusHandle) {
 
 async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: Stop) {
     let _ = stream.set_nodelay(true); // only slower without
+    let (stream, doubt) = Watched::new(stream);
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(doubt.clone());
         router.call(request)
     });
     let mut builder = http1::Builder::new();

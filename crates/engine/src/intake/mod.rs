@@ -5,6 +5,7 @@ mod channels;
 mod committer;
 mod guard;
 mod limits;
+mod mail;
 mod normalise;
 mod receive;
 mod refusals;

@@ -20,15 +20,20 @@ use super::channels::{Channel, Channels};
 use super::committer;
 use super::guard::{self, Check};
 use super::limits::{PerMinute, network};
-use super::normalise::{self, File, Malformed, Normal, Sent};
+use super::mail::{Come, Mail};
+use super::normalise::{self, Content, File, Malformed, Normal, Sent};
 use super::refusals::Refusals;
 use super::room::{Place, Room, Waiting};
 use crate::Env;
+use crate::spool::Spooled;
 
 /// Largest body of a webhook.
 const BODY_BYTES: usize = 1 << 20;
 /// Largest e-mail of Postmark's: attachments come inside.
 const MAIL_BYTES: usize = 50 << 20;
+/// How many mails larger than other bodies come at once, each in files of its own, and what one takes of the room to begin with.
+const MAILS: usize = 16;
+const MAIL_HELD_BYTES: usize = 256 << 10;
 /// A body of nobody's channel, kept while its signature is computed; and how many at once.
 const STRANGERS_BYTES: usize = 64 << 10;
 const STRANGERS: usize = 256;
@@ -122,6 +127,7 @@ struct Inner {
     verified: PerMinute<ChannelId>,
     refusals: Refusals,
     strangers: Arc<Semaphore>,
+    mails: Arc<Semaphore>,
     counters: Arc<Counters>,
 }
 
@@ -145,6 +151,7 @@ impl Intake {
             verified: PerMinute::default(),
             refusals: Refusals::default(),
             strangers: Arc::new(Semaphore::new(STRANGERS)),
+            mails: Arc::new(Semaphore::new(MAILS)),
             counters: Arc::new(counters),
         }))
     }
@@ -185,10 +192,19 @@ impl Intake {
         }
         // Only who knows a channel's key takes a place and is kept in memory, but for a little that a check needs.
         if knock.channel.is_some() {
-            let Some(place) = self.0.room.reserve(knock.said_bytes.unwrap_or(knock.most)) else {
+            let is_mail = knock.most == MAIL_BYTES && knock.said_bytes.is_none_or(|bytes| bytes > BODY_BYTES);
+            let bytes = if is_mail { MAIL_HELD_BYTES } else { knock.said_bytes.unwrap_or(knock.most) };
+            let Some(place) = self.0.room.reserve(bytes) else {
                 return Err(knock.refuse(Refusal::Full, None));
             };
             knock.place = Some(place);
+            if is_mail {
+                let Ok(permit) = self.0.mails.clone().try_acquire_owned() else {
+                    return Err(knock.refuse(Refusal::Full, None));
+                };
+                let mail = Mail::new(&self.0.env, permit).await.map_err(|error| knock.unspooled(error))?;
+                knock.body = Body::Mail(Box::new(mail));
+            }
         }
         knock.is_kept = knock.place.is_some() || knock._stranger.is_some();
         Ok(knock)
@@ -264,6 +280,7 @@ enum Body {
     Empty,
     One(Bytes),
     Many(BytesMut),
+    Mail(Box<Mail>),
 }
 
 impl Body {
@@ -281,26 +298,45 @@ impl Body {
                 all.extend_from_slice(&piece);
                 Self::Many(all)
             }
+            mail @ Self::Mail(_) => mail,
         };
     }
+}
 
-    fn whole(self) -> Bytes {
-        match self {
-            Self::Empty => Bytes::new(),
-            Self::One(body) => body,
-            Self::Many(body) => body.freeze(),
-        }
+/// A body that is complete: as it was sent, or what is left of a mail whose files lie elsewhere.
+struct Whole {
+    body: Bytes,
+    mail: Option<(Spooled, Vec<Option<Spooled>>)>,
+}
+
+impl Whole {
+    /// As it was sent.
+    fn bytes(&self) -> usize {
+        self.mail
+            .as_ref()
+            .map_or(self.body.len(), |(original, _)| usize::try_from(original.bytes).unwrap_or(usize::MAX))
+    }
+
+    fn sha256(&self) -> [u8; 32] {
+        self.mail.as_ref().map_or_else(|| Sha256::digest(&self.body).into(), |(original, _)| original.sha256)
     }
 }
 
 impl Knock {
     /// The next piece of the body.
-    pub fn push(&mut self, piece: Bytes) -> Result<(), Refusal> {
+    pub async fn push(&mut self, piece: Bytes) -> Result<(), Refusal> {
         self.bytes += piece.len();
         if self.bytes > self.most {
             return Err(self.refuse(Refusal::TooLarge { most: self.most }, None));
         }
         self.check.update(&piece);
+        if let Body::Mail(mail) = &mut self.body {
+            if let Err(error) = mail.push(&self.intake.0.env, &piece).await {
+                return Err(self.unspooled(error));
+            }
+            let is_roomy = self.place.as_mut().is_some_and(|place| place.grow(mail.held()));
+            return if is_roomy { Ok(()) } else { Err(self.refuse(Refusal::Full, None)) };
+        }
         if self.is_kept {
             let expected = if self.channel.is_some() { self.said_bytes.unwrap_or(0) } else { 0 };
             self.body.add(piece, expected);
@@ -322,12 +358,31 @@ impl Knock {
         refusal
     }
 
+    /// A mail that could not be written down: the disk is full, or the folder is not ours.
+    fn unspooled(&self, error: std::io::Error) -> Refusal {
+        tracing::error!(error = ?error, "a large mail could not be written to the data folder");
+        self.refuse(Refusal::Away(store::Error::TimedOut), Some("it could not be written to this server's disk"))
+    }
+
+    async fn whole(&mut self) -> Result<Whole, Refusal> {
+        let body = match std::mem::replace(&mut self.body, Body::Empty) {
+            Body::Empty => Bytes::new(),
+            Body::One(body) => body,
+            Body::Many(body) => body.freeze(),
+            Body::Mail(mail) => {
+                let Come { rest, original, files } = mail.finish().await.map_err(|error| self.unspooled(error))?;
+                return Ok(Whole { body: rest, mail: Some((original, files)) });
+            }
+        };
+        Ok(Whole { body, mail: None })
+    }
+
     /// The body is complete: who brought it is verified, then it is made durable.
     pub async fn deliver(mut self, headers: &HeaderMap) -> Result<Received, Refusal> {
         let intake = self.intake.clone();
         let inner = &intake.0;
-        let body = std::mem::replace(&mut self.body, Body::Empty).whole();
-        let verdict = self.check.passes(&body);
+        let whole = self.whole().await?;
+        let verdict = self.check.passes(&whole.body);
         let (Some(channel), Some(mut place), Ok(())) = (self.channel.clone(), self.place.take(), verdict) else {
             let whose = (self.channel.as_ref().map(|channel| channel.id), network(self.address));
             return Err(match inner.refused.count(whose, MOST_REFUSED) {
@@ -345,17 +400,16 @@ impl Knock {
         }
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let region = inner.env.config.phone_region;
-        let sent = Sent { headers, content_type, body: &body, region };
-        let normalised =
-            apart(body.len(), || (normalise::normalise(channel.provider, &sent), Sha256::digest(&body).into()));
+        let sent = Sent { headers, content_type, body: &whole.body, region };
+        let normalised = apart(whole.body.len(), || (normalise::normalise(channel.provider, &sent), whole.sha256()));
         let (normal, sha256) = (normalised.0.map_err(|malformed| self.refuse(malformed.into(), None))?, normalised.1);
         let Normal { r#type, direction, raw_data, mut metadata, event_key, files, party } = normal;
-        let slowly = Duration::from_secs((body.len() / BODY_BYTES) as u64); // a large mail is given time to reach its store
+        let slowly = Duration::from_secs((whole.bytes() / BODY_BYTES) as u64); // a large mail is given time to reach its store
         let until = tokio::time::Instant::now() + self.hold + slowly;
-        let (original, attachments) = if body.len() <= INLINE_BYTES && files.is_empty() {
-            (Original::Body(body), Vec::new())
+        let (original, attachments) = if whole.bytes() <= INLINE_BYTES && files.is_empty() {
+            (Original::Body(whole.body), Vec::new())
         } else {
-            let kept = Box::pin(keep_all(&inner.env, channel.tenant_id, body, files)); // boxed: large, and rarely needed
+            let kept = Box::pin(keep_all(&inner.env, channel.tenant_id, whole, files)); // boxed: large, and rarely needed
             let away =
                 |_| self.refuse(Refusal::Away(store::Error::TimedOut), Some("its files could not be stored in time"));
             tokio::time::timeout_at(until, kept).await.map_err(away)?
@@ -403,33 +457,61 @@ fn apart<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 }
 
 /// Puts the original of a large event, and its files, where its row will find them.
-async fn keep_all(env: &Env, tenant_id: TenantId, body: Bytes, files: Vec<File>) -> (Original, Vec<Attachment>) {
+async fn keep_all(env: &Env, tenant_id: TenantId, mut whole: Whole, files: Vec<File>) -> (Original, Vec<Attachment>) {
     let mut attachments = Vec::new();
     for file in files {
-        let bytes_of = |file: normalise::Content| apart(body.len(), || file.bytes());
+        let content = match file.content {
+            Content::Lifted(nth) => {
+                whole.mail.as_mut().and_then(|(_, files)| files.get_mut(nth)?.take()).map(Kept::File)
+            }
+            content => apart(whole.body.len(), || content.bytes()).map(Kept::Bytes),
+        };
         // What is no base64 is in the original as it was sent.
-        let Some(bytes) = bytes_of(file.content) else { continue };
+        let Some(mut content) = content else { continue };
         let plain = |text: String, most: usize| text.chars().filter(|c| *c != '\0').take(most).collect::<String>();
         attachments.push(Attachment {
             name: plain(file.name, 255),
             content_type: file.content_type.map(|text| plain(text, 255)),
             content_id: file.content_id.map(|text| plain(text, 255)),
-            bytes: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
-            blob_key: keep(env, tenant_id, &bytes).await.to_string(),
+            bytes: content.len(),
+            blob_key: keep(env, tenant_id, &mut content).await.to_string(),
         });
     }
-    let original = if body.len() <= INLINE_BYTES {
-        Original::Body(body)
-    } else {
-        Original::Blob(keep(env, tenant_id, &body).await)
+    let original = match whole {
+        Whole { mail: Some((original, _)), .. } => {
+            Original::Blob(keep(env, tenant_id, &mut Kept::File(original)).await)
+        }
+        Whole { body, .. } if body.len() <= INLINE_BYTES => Original::Body(body),
+        Whole { body, .. } => Original::Blob(keep(env, tenant_id, &mut Kept::Bytes(body)).await),
     };
     (original, attachments)
 }
 
+/// What is to be kept: here, or in a file.
+enum Kept {
+    Bytes(Bytes),
+    File(Spooled),
+}
+
+impl Kept {
+    fn len(&self) -> i64 {
+        match self {
+            Self::Bytes(bytes) => i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+            Self::File(file) => i64::try_from(file.bytes).unwrap_or(i64::MAX),
+        }
+    }
+}
+
 /// Trying while the sender waits.
-async fn keep(env: &Env, tenant_id: TenantId, bytes: &Bytes) -> BlobKey {
+async fn keep(env: &Env, tenant_id: TenantId, content: &mut Kept) -> BlobKey {
     loop {
-        let put = async { env.blobs.put(&mut *env.db.acquire().await?, tenant_id, bytes.clone()).await };
+        let put = async {
+            let mut conn = env.db.acquire().await?;
+            match content {
+                Kept::Bytes(bytes) => env.blobs.put(&mut conn, tenant_id, bytes.clone()).await,
+                Kept::File(file) => env.blobs.put_file(&mut conn, tenant_id, file).await,
+            }
+        };
         match put.await {
             Ok(key) => return key,
             Err(fault) => {

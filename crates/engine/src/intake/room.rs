@@ -117,6 +117,14 @@ impl Drop for Idle<'_> {
 }
 
 impl Place {
+    /// Takes as much as that, if it takes less now. False: the room is full.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        if bytes > self.bytes {
+            self.resize(bytes);
+        }
+        self.room.bytes.load(Relaxed) <= MOST_BYTES
+    }
+
     /// What it takes after all.
     pub fn resize(&mut self, bytes: usize) {
         self.room.bytes.fetch_add(bytes, Relaxed);

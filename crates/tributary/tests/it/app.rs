@@ -158,3 +158,10 @@ pub fn client() -> reqwest::Client {
         reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(20));
     client.build().expect("a client")
 }
+
+/// Of a process: `VmRSS` is what it has in memory, `VmHWM` the most it ever had.
+pub fn resident_kb(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status.lines().find(|line| line.starts_with(name)).expect("a line");
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).expect("kB")
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use testkit::{Cluster, wait_until};
 
-use crate::app::{App, Folder, command, free_port, get, run};
+use crate::app::{App, Folder, command, free_port, get, resident_kb, run};
 
 fn postmaster(folder: &Folder) -> Option<u32> {
     let text = std::fs::read_to_string(folder.0.join("postgres/postmaster.pid")).ok()?;
@@ -25,7 +25,7 @@ async fn up_starts_answers_is_found_by_a_second_up_and_stops() {
     assert!(doctor.status.success(), "{said}");
     assert!(said.lines().all(|line| line.starts_with("ok")), "{said}");
 
-    let rss_kb = resident_kb(app.pid());
+    let rss_kb = resident_kb(app.pid(), "VmRSS");
     println!("resident memory of an idle up: {:.1} MB", rss_kb as f64 / 1024.0);
     assert!(rss_kb < 60 * 1024, "an idle up takes {rss_kb} kB");
 
@@ -46,12 +46,6 @@ async fn up_starts_answers_is_found_by_a_second_up_and_stops() {
     app.signal(Signal::TERM);
     assert!(app.ended_within(Duration::from_secs(15)).await.expect("it ended").success());
     assert_eq!(postmaster(&folder), None, "a graceful end stops the server it started");
-}
-
-fn resident_kb(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a size");
-    line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).expect("a number")
 }
 
 #[tokio::test(flavor = "multi_thread")]

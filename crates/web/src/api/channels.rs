@@ -360,7 +360,7 @@ pub(crate) async fn send_test(app: &App, caller: &Caller, id: ChannelId) -> Resu
     };
     let sent = async {
         let mut knock = app.intake.knock(visit).await?;
-        knock.push(sample.body)?;
+        knock.push(sample.body).await?;
         knock.deliver(&headers).await
     };
     match sent.await {

@@ -107,7 +107,7 @@ async fn take_in(app: &App, visit: Visit<'_>, pieces: &mut BodyDataStream) -> Re
     let mut knock = app.intake.knock(visit).await?;
     while let Some(piece) = pieces.next().await {
         let broken = |_| ApiError::Malformed(StatusCode::BAD_REQUEST, "the body ended before its end".into());
-        knock.push(piece.map_err(broken)?)?;
+        knock.push(piece.map_err(broken)?).await?;
     }
     Ok(knock.deliver(visit.headers).await?)
 }

@@ -1,12 +1,14 @@
 //! Activities on pages: a row in a list, one with everything it carries, and those of nobody we know.
 
 use askama::Template;
+use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::{ActivityId, ContactId, Scope};
 use engine::activities as desk;
+use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use serde_json::Value;
 use store::activities::{self, Activity, Of, Wanted};
@@ -217,15 +219,16 @@ pub(crate) async fn attachment(
     let files = files.await?;
     let file = files.get(nth).ok_or(ApiError::NotFound("file"))?;
     let key = file.blob_key.parse().map_err(|_| ApiError::NotFound("file"))?;
-    let bytes = app.env.blobs.get(visitor.tenant_id, &key).await?.ok_or(ApiError::NotFound("file"))?;
+    let (_, pieces) = app.env.blobs.get_stream(visitor.tenant_id, &key).await?.ok_or(ApiError::NotFound("file"))?;
     // Letters and digits of its name: what is left cannot end the header's quotes.
     let name: String =
         file.name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", name.trim_start_matches('.'))),
+        (CONTENT_LENGTH, file.bytes.to_string()),
     ];
-    Ok((headers, bytes))
+    Ok((headers, Body::from_stream(pieces.map_err(std::io::Error::other))))
 }
 
 #[derive(Deserialize)]

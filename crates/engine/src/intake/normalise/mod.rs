@@ -2,16 +2,29 @@
 
 mod fields;
 mod generic;
+mod lift;
 mod object;
 mod postmark;
 mod twilio;
 
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use domain::{ActivityType, Direction, Region, normal_address};
 use http::HeaderMap;
 use store::channels::Provider;
 
+pub(super) use lift::{Cut, Lift};
 use object::Metadata;
+
+/// What stands for an attachment's content that was taken out of a mail, with its number after it. No base64 has a colon.
+pub(super) const LIFTED: &str = "lifted:";
+
+/// Base64 as mail programs write it: with or without the padding.
+pub(super) const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A body, or a header, that says nothing we can keep; in words for the sender.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,18 +66,15 @@ pub(super) struct File {
 pub(super) enum Content {
     Ready(Bytes),
     Base64(Bytes),
+    /// Taken out as it came: the file of this number.
+    Lifted(usize),
 }
 
 impl Content {
-    /// None: it is no base64. The untouched original has it as it was sent.
+    /// None: it is no base64, or lies elsewhere. The untouched original has it as it was sent.
     pub fn bytes(self) -> Option<Bytes> {
-        use base64::Engine as _;
-        use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-        const LENIENT: GeneralPurpose = GeneralPurpose::new(
-            &base64::alphabet::STANDARD,
-            GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-        );
         match self {
+            Self::Lifted(_) => None,
             Self::Ready(bytes) => Some(bytes),
             Self::Base64(text) if text.iter().any(u8::is_ascii_whitespace) => {
                 let text: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();

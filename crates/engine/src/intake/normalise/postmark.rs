@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::fields::{self, first_text, quoted};
 use super::object::{Metadata, Object};
-use super::{Content, File, Malformed, Normal, Parties, Sent, id};
+use super::{Content, File, LIFTED, Malformed, Normal, Parties, Sent, id};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -111,14 +111,15 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
 /// Without copying what is base64: it stays where it lies in the body.
 fn file(body: &Bytes, attachment: Attachment) -> Option<File> {
     let content = match attachment.content?.0 {
-        Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
-        Cow::Owned(text) => Bytes::from(text),
+        text if text.starts_with(LIFTED) => Content::Lifted(text[LIFTED.len()..].parse().ok()?),
+        Cow::Borrowed(text) => Content::Base64(body.slice_ref(text.as_bytes())),
+        Cow::Owned(text) => Content::Base64(Bytes::from(text)),
     };
     Some(File {
         name: attachment.name.unwrap_or_default(),
         content_type: attachment.content_type,
         content_id: attachment.content_id.filter(|id| !id.is_empty()),
-        content: Content::Base64(content),
+        content,
     })
 }
 
