@@ -7,6 +7,8 @@ use bytes::Bytes;
 use domain::{Fault, Secret};
 use serde::Serialize;
 
+pub(crate) const USER_AGENT: &str = concat!("tributary/", env!("CARGO_PKG_VERSION"));
+
 /// The one TLS provider of this program. Whoever installed one before us installed this one.
 pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -19,7 +21,7 @@ impl Http {
     pub fn new() -> anyhow::Result<Self> {
         install_tls();
         let client = reqwest::Client::builder()
-            .user_agent(concat!("tributary/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .connect_timeout(Duration::from_secs(10))
             .timeout(Duration::from_secs(30))
             .redirect(reqwest::redirect::Policy::none())
@@ -56,4 +58,15 @@ impl Http {
         let text = answer.text().await.map_err(failed)?;
         Ok((status, text.chars().take(2_000).collect()))
     }
+}
+
+/// Everything below an error.
+pub(crate) fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |cause| cause.source())
+}
+
+/// The kind of failure only, as the end of a sentence: the errors below may name the address.
+pub(crate) fn io_kind(error: &reqwest::Error) -> String {
+    let kind = causes(error).filter_map(|cause| cause.downcast_ref::<std::io::Error>()).last();
+    kind.map(|error| format!(": {}", error.kind())).unwrap_or_default()
 }

@@ -1,7 +1,10 @@
 //! The only crate with an HTTP client. It never sees PostgreSQL.
 
-mod embed;
 mod http;
+pub mod models;
+pub mod outside;
+mod rest;
 
-pub use embed::EmbedClient;
 pub use http::{Http, install_tls};
+pub use outside::Outside;
+pub use rest::{Pieces, Rest, RestError};

@@ -3,6 +3,7 @@
 
 pub mod activity;
 pub mod address;
+pub mod audio;
 pub mod blob;
 pub mod caller;
 pub mod clock;
@@ -23,7 +24,8 @@ pub use clock::Clock;
 pub use document::Record;
 pub use fault::{Fault, Verdict};
 pub use ids::{
-    ActivityId, ChannelId, ChunkId, ContactId, DocumentId, KeyId, ParkedId, PersonId, SourceId, TenantId, WorkerId,
+    ActivityId, ChannelId, ChunkId, ContactId, DocumentId, KeyId, NodeId, ParkedId, PersonId, SourceId, TenantId,
+    WorkerId,
 };
 pub use item::{ItemId, ItemState};
 pub use notice::{Notice, Op};

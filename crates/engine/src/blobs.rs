@@ -4,8 +4,10 @@
 //! by which the collector finds it, and nothing names an object that is not there.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
@@ -15,7 +17,7 @@ use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
+use object_store::{Error, GetOptions, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
 use sha2::{Digest as _, Sha256};
 use store::PgConnection;
 use store::crash::{self, Point};
@@ -25,7 +27,6 @@ use crate::{Config, Env};
 
 /// What S3 takes for a part at least.
 const PART_BYTES: usize = 5 << 20;
-const PIECE_BYTES: usize = 256 << 10;
 
 #[derive(Clone)]
 pub struct Blobs {
@@ -95,7 +96,7 @@ impl Blobs {
         &self,
         conn: &mut PgConnection,
         tenant_id: TenantId,
-        file: &mut Spooled,
+        file: &Spooled,
     ) -> Result<BlobKey, Fault> {
         let key = file.key();
         store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, file.bytes).await?;
@@ -130,6 +131,21 @@ impl Blobs {
         let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
         match store.get(&name).await {
             Ok(found) => Ok(Some((found.meta.size, found.into_stream().map_err(|error| failed("read", error))))),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed("read", error)),
+        }
+    }
+
+    /// A part of a blob, which must lie within it.
+    pub async fn get_part(
+        &self,
+        tenant_id: TenantId,
+        key: &BlobKey,
+        part: Range<u64>,
+    ) -> Result<Option<impl Stream<Item = Result<Bytes, Fault>> + Send + use<>>, Fault> {
+        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
+        match store.get_opts(&name, GetOptions { range: Some(part.into()), ..GetOptions::default() }).await {
+            Ok(found) => Ok(Some(found.into_stream().map_err(|error| failed("read", error)))),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(failed("read", error)),
         }
@@ -215,27 +231,29 @@ impl Blobs {
 }
 
 /// The object appears whole, when its last part is written.
-async fn write_file(store: &dyn ObjectStore, name: &Name, file: &mut Spooled) -> Result<(), Fault> {
+async fn write_file(store: &dyn ObjectStore, name: &Name, file: &Spooled) -> Result<(), Fault> {
     let unread =
         |error: std::io::Error| Fault::Transient(anyhow::Error::new(error).context("a file could not be read"));
-    file.rewind().await.map_err(unread)?;
+    let mut pieces = pin!(file.pieces());
     if file.bytes <= PART_BYTES as u64 {
-        let bytes = file.read(PART_BYTES).await.map_err(unread)?;
-        return store.put(name, bytes.into()).await.map(|_| ()).map_err(|error| failed("write", error));
+        let pieces: Vec<Bytes> = pieces.try_collect().await.map_err(unread)?;
+        return store
+            .put(name, PutPayload::from_iter(pieces))
+            .await
+            .map(|_| ())
+            .map_err(|error| failed("write", error));
     }
     let upload = store.put_multipart(name).await.map_err(|error| failed("write", error))?;
     let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
-    loop {
-        let piece = match file.read(PIECE_BYTES).await {
-            Ok(piece) if piece.is_empty() => break,
-            Ok(piece) => piece,
+    while let Some(piece) = pieces.next().await {
+        match piece {
+            Ok(piece) => upload.put(piece),
             Err(error) => {
                 let _ = upload.abort().await;
                 return Err(unread(error));
             }
-        };
+        }
         upload.wait_for_capacity(1).await.map_err(|error| failed("write", error))?;
-        upload.put(piece.into());
     }
     upload.finish().await.map(|_| ()).map_err(|error| failed("write", error))
 }

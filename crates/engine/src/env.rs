@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use connectors::Outside;
+use connectors::outside::{Limits, Lookup};
 use domain::Clock;
 use store::Db;
 use store::vault::Vault;
@@ -17,6 +19,8 @@ pub struct Env {
     pub clock: Clock,
     pub vault: Arc<Vault>,
     pub http: connectors::Http,
+    /// For what strangers name.
+    pub outside: Outside,
     pub embedder: Embedder,
     pub blobs: Blobs,
 }
@@ -25,6 +29,8 @@ impl Env {
     pub fn new(db: Db, config: Config, clock: Clock, vault: Vault) -> anyhow::Result<Self> {
         let (http, blobs) = (connectors::Http::new()?, Blobs::open(&config, clock.clone())?);
         let embedder = Embedder::from_config(&config, &http)?;
-        Ok(Self { db, config: Arc::new(config), clock, vault: Arc::new(vault), http, embedder, blobs })
+        let limits = Limits { bytes: config.recording_max_bytes, ..Limits::default() };
+        let outside = Outside::new(&config.outbound_allow, Lookup::System, limits)?;
+        Ok(Self { db, config: Arc::new(config), clock, vault: Arc::new(vault), http, outside, embedder, blobs })
     }
 }

@@ -12,6 +12,7 @@ pub const REFERENCES: &[(&str, &str)] = &[
     ("public.source_documents", "blob_key"),
     ("tributary.activity_payloads", "blob_key"),
     ("tributary.activity_attachments", "blob_key"),
+    ("tributary.activity_recordings", "blob_key"),
 ];
 
 /// Any number of ours: shared by those who copy the objects, held alone by who removes some.

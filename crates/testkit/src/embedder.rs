@@ -1,14 +1,14 @@
 //! A service on this machine that speaks OpenAI's embeddings API, writes down what it was asked, and misbehaves when told.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::net::TcpStream;
+
+use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
 /// How it answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,27 +48,21 @@ pub struct Call {
 
 pub struct FakeEmbedder {
     pub port: u16,
+    host: Host,
     state: Arc<State>,
-    is_wanted: watch::Sender<bool>,
-    is_listening: watch::Receiver<bool>,
 }
 
 struct State {
     dim: usize,
     calls: Mutex<Vec<Call>>,
-    /// From now on, and before that for this many calls.
-    manner: Mutex<(Manner, Vec<Manner>)>,
+    script: Script<Manner>,
 }
 
 impl FakeEmbedder {
     pub async fn start(dim: usize) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let state = Arc::new(State { dim, calls: Mutex::default(), manner: Mutex::new((Manner::Well, Vec::new())) });
-        let (is_wanted, wanted) = watch::channel(true);
-        let (listening, is_listening) = watch::channel(true);
-        tokio::spawn(listen(listener, state.clone(), wanted, listening));
-        Self { port, state, is_wanted, is_listening }
+        let state = Arc::new(State { dim, calls: Mutex::default(), script: Script::new(Manner::Well) });
+        let host = Host::start(Ipv4Addr::LOCALHOST, state.clone()).await;
+        Self { port: host.address.port(), host, state }
     }
 
     /// What `EMBED_BASE_URL` is set to.
@@ -93,23 +87,21 @@ impl FakeEmbedder {
 
     /// From now on.
     pub fn answer(&self, manner: Manner) {
-        *lock(&self.state.manner) = (manner, Vec::new());
+        self.state.script.set(manner);
     }
 
     /// The next calls in turn; then as before.
     pub fn answer_next(&self, manners: &[Manner]) {
-        lock(&self.state.manner).1 = manners.iter().rev().cloned().collect();
+        self.state.script.set_next(manners);
     }
 
     /// While it is away, connections are refused.
     pub async fn go_away(&self) {
-        self.is_wanted.send_replace(false);
-        let _ = self.is_listening.clone().wait_for(|on| !on).await;
+        self.host.go_away().await;
     }
 
     pub async fn come_back(&self) {
-        self.is_wanted.send_replace(true);
-        let _ = self.is_listening.clone().wait_for(|on| *on).await;
+        self.host.come_back().await;
     }
 
     pub fn calls(&self) -> Vec<Call> {
@@ -122,38 +114,6 @@ impl FakeEmbedder {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn listen(
-    mut listener: TcpListener,
-    state: Arc<State>,
-    mut wanted: watch::Receiver<bool>,
-    listening: watch::Sender<bool>,
-) {
-    let address: SocketAddr = listener.local_addr().expect("an address");
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => Some(accepted),
-            _ = wanted.wait_for(|on| !on) => None,
-        };
-        match accepted {
-            Some(Ok((client, _))) => drop(tokio::spawn(serve(client, state.clone()))),
-            Some(Err(_)) => {}
-            None => {
-                drop(listener);
-                listening.send_replace(false);
-                if wanted.wait_for(|on| *on).await.is_err() {
-                    return; // the test is over
-                }
-                listener = TcpListener::bind(address).await.expect("its port again");
-                listening.send_replace(true);
-            }
-        }
-    }
-}
-
 #[derive(Deserialize)]
 struct Question {
     model: String,
@@ -162,62 +122,31 @@ struct Question {
     dimensions: Option<usize>,
 }
 
-/// Answers one request and closes.
-async fn serve(mut client: TcpStream, state: Arc<State>) -> Option<()> {
-    let mut received = Vec::new();
-    let head_bytes = loop {
-        if let Some(end) = received.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            break end + 4;
-        }
-        client.read_buf(&mut received).await.ok().filter(|n| *n > 0)?;
-    };
-    let head = String::from_utf8_lossy(&received[..head_bytes]).into_owned();
-    let header = |name: &str| {
-        let of_line = |line: &str| {
-            line.split_once(": ").filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+impl Serve for State {
+    async fn serve(&self, asked: Asked, mut client: TcpStream) -> Option<()> {
+        let question: Question = serde_json::from_slice(&asked.body).ok()?;
+        let is_known = asked.line() == "POST /v1/embeddings" && question.encoding_format == "float";
+        lock(&self.calls).push(Call {
+            model: question.model,
+            texts: question.input.clone(),
+            dimensions: question.dimensions,
+            authorization: asked.header("authorization"),
+        });
+        let manner = self.script.take();
+        let (status, headers, body) = match manner {
+            _ if !is_known => (404, "", String::new()),
+            Manner::HangsUp => return None,
+            Manner::Endless => return fake::pour(&mut client, "application/json").await,
+            Manner::Status(status, headers, body) => (status, headers, body.to_owned()),
+            Manner::NoJson => (200, "", "<html>".to_owned()),
+            Manner::Slow(delay) => {
+                tokio::time::sleep(delay).await;
+                (200, "", answer(self, &question.input, &Manner::Well))
+            }
+            manner => (200, "", answer(self, &question.input, &manner)),
         };
-        head.lines().find_map(of_line)
-    };
-    let body_bytes: usize = header("content-length")?.parse().ok()?;
-    while received.len() < head_bytes + body_bytes {
-        client.read_buf(&mut received).await.ok().filter(|n| *n > 0)?;
+        fake::answer(&mut client, status, headers, body.as_bytes()).await
     }
-    let question: Question = serde_json::from_slice(&received[head_bytes..]).ok()?;
-    let is_known = head.starts_with("POST /v1/embeddings ") && question.encoding_format == "float";
-    lock(&state.calls).push(Call {
-        model: question.model,
-        texts: question.input.clone(),
-        dimensions: question.dimensions,
-        authorization: header("authorization"),
-    });
-    let manner = {
-        let mut manner = lock(&state.manner);
-        manner.1.pop().unwrap_or_else(|| manner.0.clone())
-    };
-    if manner == Manner::Endless {
-        client
-            .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n")
-            .await
-            .ok()?;
-        loop {
-            client.write_all(&[b' '; 64 * 1024]).await.ok()?;
-        }
-    }
-    let (status, headers, body) = match manner {
-        _ if !is_known => (404, "", String::new()),
-        Manner::HangsUp => return None,
-        Manner::Status(status, headers, body) => (status, headers, body.to_owned()),
-        Manner::NoJson => (200, "", "<html>".to_owned()),
-        Manner::Slow(delay) => {
-            tokio::time::sleep(delay).await;
-            (200, "", answer(&state, &question.input, &Manner::Well))
-        }
-        manner => (200, "", answer(&state, &question.input, &manner)),
-    };
-    let head =
-        format!("HTTP/1.1 {status} Answer\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
-    client.write_all((head + &body).as_bytes()).await.ok()?;
-    client.shutdown().await.ok()
 }
 
 /// The last text first: `index` says which is which.

@@ -1,17 +1,26 @@
 //! What tests share: real PostgreSQL servers, cloned databases, a network that fails on demand, ledgers that the engine cannot
 //! touch, and a worker process that can be killed at every step.
 
+pub mod canary;
+pub mod chat;
 pub mod cluster;
 pub mod effects;
 pub mod embedder;
+mod fake;
 pub mod ledger;
 pub mod process;
 pub mod proxy;
+pub mod recordings;
+pub mod speech;
 mod world;
 
+pub use canary::Canary;
+pub use chat::FakeChat;
 pub use cluster::Cluster;
 pub use embedder::FakeEmbedder;
 pub use ledger::Ledger;
+pub use recordings::FakeRecordings;
+pub use speech::FakeSpeech;
 pub use world::{World, config, wait_until};
 
 /// More rounds, larger counts: `./test --slow`.

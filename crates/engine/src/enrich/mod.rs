@@ -1,3 +1,7 @@
-//! What is made of a text beside finding it again. Rules now; models join them.
+//! What is made of an activity beside finding it again: heard by a transcriber, summed up by a language model, or by rules.
 
+mod model;
+mod processors;
 pub mod rules;
+
+pub use processors::{Failure, Processors, Work};

@@ -9,13 +9,26 @@ const CURRENCIES: [&str; 5] = ["EUR", "USD", "GBP", "CHF", "JPY"];
 
 /// An activity's `processed_data`, by rules alone.
 pub fn process(raw_data: &Value) -> Value {
-    let field = |name: &str| raw_data.get(name).and_then(Value::as_str).unwrap_or_default();
-    let content = if field("format").contains("html") {
-        domain::text::html_to_text(field("content")).1
+    of_text(field(raw_data, "subject"), &text_of(raw_data))
+}
+
+/// The same of a text that was heard.
+pub fn of_text(subject: &str, text: &str) -> Value {
+    json!({ "summary": summary(subject, text), "facts": facts(text) })
+}
+
+/// What an activity says, without markup.
+pub(super) fn text_of(raw_data: &Value) -> String {
+    let content = field(raw_data, "content");
+    if field(raw_data, "format").contains("html") {
+        domain::text::html_to_text(content).1
     } else {
-        domain::text::normalise(field("content"))
-    };
-    json!({ "summary": summary(field("subject"), &content), "facts": facts(&content) })
+        domain::text::normalise(content)
+    }
+}
+
+pub(super) fn field<'a>(raw_data: &'a Value, name: &str) -> &'a str {
+    raw_data.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The subject, and the first sentences that fit.

@@ -467,22 +467,20 @@ async fn keep_all(env: &Env, tenant_id: TenantId, mut whole: Whole, files: Vec<F
             content => apart(whole.body.len(), || content.bytes()).map(Kept::Bytes),
         };
         // What is no base64 is in the original as it was sent.
-        let Some(mut content) = content else { continue };
+        let Some(content) = content else { continue };
         let plain = |text: String, most: usize| text.chars().filter(|c| *c != '\0').take(most).collect::<String>();
         attachments.push(Attachment {
             name: plain(file.name, 255),
             content_type: file.content_type.map(|text| plain(text, 255)),
             content_id: file.content_id.map(|text| plain(text, 255)),
             bytes: content.len(),
-            blob_key: keep(env, tenant_id, &mut content).await.to_string(),
+            blob_key: keep(env, tenant_id, &content).await.to_string(),
         });
     }
     let original = match whole {
-        Whole { mail: Some((original, _)), .. } => {
-            Original::Blob(keep(env, tenant_id, &mut Kept::File(original)).await)
-        }
+        Whole { mail: Some((original, _)), .. } => Original::Blob(keep(env, tenant_id, &Kept::File(original)).await),
         Whole { body, .. } if body.len() <= INLINE_BYTES => Original::Body(body),
-        Whole { body, .. } => Original::Blob(keep(env, tenant_id, &mut Kept::Bytes(body)).await),
+        Whole { body, .. } => Original::Blob(keep(env, tenant_id, &Kept::Bytes(body)).await),
     };
     (original, attachments)
 }
@@ -503,7 +501,7 @@ impl Kept {
 }
 
 /// Trying while the sender waits.
-async fn keep(env: &Env, tenant_id: TenantId, content: &mut Kept) -> BlobKey {
+async fn keep(env: &Env, tenant_id: TenantId, content: &Kept) -> BlobKey {
     loop {
         let put = async {
             let mut conn = env.db.acquire().await?;

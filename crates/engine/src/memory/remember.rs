@@ -298,6 +298,7 @@ impl<'a> Plan<'a> {
                 kind: "documents".into(),
                 id: String::new(),
                 op: Op::Update,
+                ids: Vec::new(),
             });
         }
         Ok(true)

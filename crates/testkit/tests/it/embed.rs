@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use connectors::{EmbedClient, Http};
+use connectors::Http;
+use connectors::models::EmbedClient;
 use domain::{Fault, Secret};
 use testkit::embedder::{FakeEmbedder, Manner};
 

@@ -46,6 +46,8 @@ pub(crate) enum ApiError {
     DatabaseAway(#[source] anyhow::Error),
     #[error("That cannot be done now")]
     Unavailable(#[source] anyhow::Error),
+    #[error("It cannot be had from where it lies")]
+    Provider(String),
     #[error("The database is not ready")]
     NotReady(String),
     #[error("Something went wrong here")]
@@ -93,6 +95,7 @@ impl ApiError {
             Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "/problems/timed-out"),
             Self::DatabaseAway(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/database-away"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/unavailable"),
+            Self::Provider(_) => (StatusCode::BAD_GATEWAY, "/problems/provider"),
             Self::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/not-ready"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "/problems/internal"),
         }
@@ -103,9 +106,11 @@ impl ApiError {
             Self::Unauthenticated => "send a key as `Authorization: Bearer trb_…`, or sign in at /signin".into(),
             Self::Forbidden(what) => (*what).into(),
             Self::CrossSite => "reload the page and try again".into(),
-            Self::Malformed(_, what) | Self::OverLimit(what) | Self::Conflict(what) | Self::NotReady(what) => {
-                what.clone()
-            }
+            Self::Malformed(_, what)
+            | Self::OverLimit(what)
+            | Self::Conflict(what)
+            | Self::Provider(what)
+            | Self::NotReady(what) => what.clone(),
             Self::Unverified => "check the address, the signature or bearer key, and that the channel is active".into(),
             Self::TooMany(_) | Self::Full => "nothing was kept; send it again after Retry-After".into(),
             Self::TooLarge => "send less at once; REQUEST_MAX_BYTES is the limit".into(),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, ensure};
-use connectors::{EmbedClient, Http};
+use connectors::Http;
+use connectors::models::EmbedClient;
 use domain::{Fault, text};
 
 use self::fast::FastModel;

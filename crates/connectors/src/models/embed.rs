@@ -1,0 +1,158 @@
+//! Vectors from any service that speaks OpenAI's `POST {base}/embeddings`. What comes back is checked before anybody sees it, and neither
+//! the address nor the key is in any error.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use domain::{Fault, Secret};
+use serde::{Deserialize, Serialize};
+
+use super::{Service, Settings, Trouble};
+use crate::Http;
+
+const BATCH_TEXTS: usize = 256;
+const BATCH_CHARS: usize = 200_000;
+
+pub struct EmbedClient {
+    service: Service,
+    model: String,
+    dim: usize,
+    send_dimensions: bool,
+}
+
+impl EmbedClient {
+    /// `send_dimensions` asks for vectors of that length, where the model can be cut to one.
+    pub fn new(
+        http: &Http,
+        base_url: &str,
+        key: Option<Secret>,
+        model: &str,
+        dim: usize,
+        send_dimensions: bool,
+    ) -> Self {
+        let settings = Settings {
+            who: "the embedder",
+            base_url: "EMBED_BASE_URL",
+            api_key: "EMBED_API_KEY",
+            answer_within: Duration::from_secs(120),
+            answer_max_bytes: 64 * 1024 * 1024,
+        };
+        let service = Service::new(http, base_url, "/embeddings", key, settings);
+        Self { service, model: model.to_owned(), dim, send_dimensions }
+    }
+
+    /// One vector of unit length per text, in order; all or none. Whatever is wrong with the service or its answer is a fault after which
+    /// trying again may help.
+    pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+        let mut vectors = Vec::with_capacity(texts.len());
+        for batch in batches(texts) {
+            let body = self.ask(batch).await?;
+            vectors.extend(self.checked(&body, batch.len())?);
+        }
+        Ok(vectors)
+    }
+
+    async fn ask(&self, texts: &[&str]) -> Result<Vec<u8>, Trouble> {
+        let dimensions = self.send_dimensions.then_some(self.dim);
+        let question = Question { model: &self.model, input: texts, encoding_format: "float", dimensions };
+        self.service.ask(|request| self.service.with_bearer(request).json(&question)).await
+    }
+
+    fn checked(&self, body: &[u8], n_texts: usize) -> Result<Vec<Vec<f32>>, Fault> {
+        let refused = |what: String| Fault::Transient(anyhow!(what));
+        let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
+            // Some write what JSON has no word for.
+            let has_nan = body.windows(3).any(|word| word == b"NaN") || body.windows(8).any(|word| word == b"Infinity");
+            let what = if has_nan { "with numbers that are none" } else { "that does not parse" };
+            return Err(refused(format!("the embedder gave an answer {what}")));
+        };
+        let n_vectors = answer.data.len();
+        if n_vectors != n_texts {
+            return Err(refused(format!("the embedder gave {n_vectors} vectors for {n_texts} texts")));
+        }
+        let mut vectors: Vec<Option<Vec<f32>>> = vec![None; n_texts];
+        for (i, row) in answer.data.into_iter().enumerate() {
+            let index = row.index.unwrap_or(i);
+            let vector = self.unit(&row.embedding).map_err(refused)?;
+            match vectors.get_mut(index) {
+                Some(place @ None) => *place = Some(vector),
+                _ => {
+                    return Err(refused(format!(
+                        "the embedder gave a vector for no text, or two for one (index {index})"
+                    )));
+                }
+            }
+        }
+        Ok(vectors.into_iter().flatten().collect())
+    }
+
+    /// A vector that can be stored, made one long; or what is wrong with it.
+    fn unit(&self, numbers: &[Option<f32>]) -> Result<Vec<f32>, String> {
+        if numbers.len() != self.dim {
+            let (n, dim) = (numbers.len(), self.dim);
+            return Err(format!("the embedder gave a vector of {n} dimensions where {dim} are set: check EMBED_DIM"));
+        }
+        let numbers: Option<Vec<f32>> = numbers.iter().map(|number| number.filter(|n| n.is_finite())).collect();
+        let Some(mut vector) = numbers else {
+            return Err("the embedder gave a vector with numbers that are none".into());
+        };
+        let length = vector.iter().map(|n| f64::from(*n) * f64::from(*n)).sum::<f64>().sqrt();
+        if length == 0.0 {
+            return Err("the embedder gave a vector of zeros".into());
+        }
+        vector.iter_mut().for_each(|n| *n = (f64::from(*n) / length) as f32);
+        Ok(vector)
+    }
+}
+
+#[derive(Serialize)]
+struct Question<'a> {
+    model: &'a str,
+    input: &'a [&'a str],
+    encoding_format: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dimensions: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    index: Option<usize>,
+    /// `null` is how JavaScript writes NaN.
+    embedding: Vec<Option<f32>>,
+}
+
+fn batches<'a, 'b>(texts: &'a [&'b str]) -> Vec<&'a [&'b str]> {
+    let mut batches = Vec::new();
+    let (mut start, mut chars) = (0, 0);
+    for (i, text) in texts.iter().enumerate() {
+        let text_chars = text.chars().count();
+        if i > start && (i - start == BATCH_TEXTS || chars + text_chars > BATCH_CHARS) {
+            batches.push(&texts[start..i]);
+            (start, chars) = (i, 0);
+        }
+        chars += text_chars;
+    }
+    if start < texts.len() {
+        batches.push(&texts[start..]);
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_small_in_number_and_size() {
+        let long = "x".repeat(BATCH_CHARS - 1);
+        let sizes = |texts: &[&str]| batches(texts).iter().map(|batch| batch.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(&[]), [0; 0]);
+        assert_eq!(sizes(&["a"; 600]), [256, 256, 88]);
+        assert_eq!(sizes(&["a", &long, "b", "c", &long, &long]), [2, 2, 1, 1]);
+    }
+}

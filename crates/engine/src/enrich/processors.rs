@@ -1,0 +1,170 @@
+//! What an agent processes with: text at once, recordings once they are heard; then a language model, or rules where there is none.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use connectors::Http;
+use connectors::models::{ChatClient, Dialect, TranscribeClient, Transcript, Trouble};
+use domain::audio;
+use serde_json::{Value, json};
+
+use super::{model, rules};
+use crate::Config;
+use crate::config::LlmKind;
+use crate::recordings::{self, Audio};
+
+const TRANSCRIPT_CHARS: usize = 1_000_000;
+
+/// An activity in an agent's hands.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    pub r#type: &'a str,
+    pub raw_data: &'a Value,
+}
+
+/// Why an activity was not processed: what an agent writes into its `metadata.error`. It never quotes the activity, an address or a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// DownloadError, TranscriptionError, LLMError or ValidationError.
+    pub kind: &'static str,
+    pub message: String,
+    /// The same may succeed later.
+    pub is_passing: bool,
+    /// And not before, as somebody told us.
+    pub retry_after: Option<Duration>,
+}
+
+pub struct Processors {
+    transcriber: Option<TranscribeClient>,
+    model: Option<ChatClient>,
+}
+
+impl Processors {
+    /// Asks nobody yet.
+    pub fn new(config: &Config, http: &Http) -> anyhow::Result<Self> {
+        let transcriber = config.transcribe_base_url.as_deref().map(|base_url| {
+            TranscribeClient::new(http, base_url, config.transcribe_api_key.clone(), &config.transcribe_model)
+        });
+        let (dialect, usual_base_url) = match config.llm {
+            LlmKind::None => return Ok(Self { transcriber, model: None }),
+            LlmKind::Anthropic => (Dialect::Anthropic, "https://api.anthropic.com"),
+            LlmKind::Openai => (Dialect::Openai, "https://api.openai.com/v1"),
+        };
+        let name = config.llm_model.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let name = name.context("LLM is set, but LLM_MODEL is not: set it to the name of a model")?;
+        let (base_url, key) = (config.llm_base_url.as_deref(), config.llm_api_key.clone());
+        ensure!(base_url.is_some() || key.is_some(), "LLM is set, but LLM_API_KEY is not: set it");
+        let model = ChatClient::new(http, dialect, base_url.unwrap_or(usual_base_url), key, name);
+        Ok(Self { transcriber, model: Some(model) })
+    }
+
+    /// What can be processed here: a person's `processes` says the same.
+    pub fn source_types(&self) -> &'static [&'static str] {
+        if self.transcriber.is_some() { &["text", "url"] } else { &["text"] }
+    }
+
+    /// An activity's `processed_data`. A recording comes with what it says.
+    pub async fn process(&self, work: &Work<'_>, recording: Option<&Audio>) -> Result<Value, Failure> {
+        match (rules::field(work.raw_data, "source_type"), recording) {
+            ("text", _) => self.sum_up(work, &rules::text_of(work.raw_data)).await,
+            ("url", Some(recording)) => {
+                let heard = self.hear(recording).await?;
+                let text = model::clean(&heard.text, TRANSCRIPT_CHARS);
+                let mut processed = self.sum_up(work, &text).await?;
+                processed["transcript"] = text.into();
+                if let Some(language) = heard.language {
+                    processed["language"] = model::clean(&language, 40).into();
+                }
+                if let Some(seconds) = heard.seconds {
+                    processed["seconds"] = json!(seconds);
+                }
+                Ok(processed)
+            }
+            ("url", None) => Err(Failure::lasting("DownloadError", "there is no recording to hear")),
+            _ => Err(Failure::lasting("ValidationError", "it is neither a text nor a recording")),
+        }
+    }
+
+    /// Or why nothing here can hear.
+    pub fn must_hear(&self) -> Result<&TranscribeClient, Failure> {
+        let deaf = || Failure::lasting("TranscriptionError", "nothing here can hear: set TRANSCRIBE_BASE_URL");
+        self.transcriber.as_ref().ok_or_else(deaf)
+    }
+
+    /// Whether texts take no time, because nobody is asked.
+    pub fn are_instant(&self) -> bool {
+        self.model.is_none()
+    }
+
+    /// The result for an activity that takes no time.
+    pub fn at_once(&self, raw_data: &Value) -> Option<Value> {
+        let is_text = rules::field(raw_data, "source_type") == "text";
+        (is_text && self.are_instant()).then(|| rules::process(raw_data))
+    }
+
+    /// What processes here, for a person.
+    pub fn in_words(&self) -> String {
+        let hears = if self.transcriber.is_some() {
+            "calls are transcribed"
+        } else {
+            "calls are left to others: TRANSCRIBE_BASE_URL is not set"
+        };
+        let reads = if self.model.is_some() { "a language model sums up" } else { "rules sum up: LLM is not set" };
+        format!("{hears}, {reads}")
+    }
+
+    async fn hear(&self, recording: &Audio) -> Result<Transcript, Failure> {
+        let transcriber = self.must_hear()?;
+        let Some(kind) = recording.content_type else { return Err(recordings::Error::NotAudio.into()) };
+        let name = format!("recording.{}", audio::extension(kind));
+        let heard = transcriber.transcribe(&name, kind, recording.file.bytes, || recording.file.pieces()).await;
+        heard.map_err(|trouble| Failure::of("TranscriptionError", trouble))
+    }
+
+    async fn sum_up(&self, work: &Work<'_>, text: &str) -> Result<Value, Failure> {
+        let subject = rules::field(work.raw_data, "subject");
+        match &self.model {
+            // Of silence a model makes something up.
+            Some(model) if !text.trim().is_empty() => {
+                let summed_up = model::sum_up(model, work.r#type, subject, text).await;
+                summed_up.map_err(|trouble| Failure::of("LLMError", trouble))
+            }
+            _ => Ok(rules::of_text(subject, text)),
+        }
+    }
+}
+
+impl Failure {
+    /// The same will fail again.
+    pub fn lasting(kind: &'static str, message: &str) -> Self {
+        Self { kind, message: message.to_owned(), is_passing: false, retry_after: None }
+    }
+
+    /// An activity's `metadata.error`, but for when it happened and how often.
+    pub fn to_json(&self) -> Value {
+        json!({ "type": self.kind, "message": self.message })
+    }
+
+    fn of(kind: &'static str, trouble: Trouble) -> Self {
+        let (is_passing, retry_after) = match trouble {
+            Trouble::Wait { retry_after, .. } => (true, Some(retry_after)),
+            Trouble::Passing(_) => (true, None),
+            Trouble::Lasting(_) => (false, None),
+        };
+        Self { kind, message: trouble.to_string(), is_passing, retry_after }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        recordings::Error::from(error).into()
+    }
+}
+
+impl From<recordings::Error> for Failure {
+    fn from(error: recordings::Error) -> Self {
+        let is_passing = error.is_passing();
+        Self { kind: "DownloadError", message: error.to_string(), is_passing, retry_after: None }
+    }
+}
