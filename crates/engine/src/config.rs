@@ -47,6 +47,11 @@ pub struct Config {
     #[arg(long, env = "TRUSTED_PROXIES", value_delimiter = ',', global = true, hide_short_help = true, value_parser = network)]
     pub trusted_proxies: Option<Vec<IpNet>>,
 
+    /// Sites that may show these pages in a frame, as origins such as `https://crm.example.com`. Such a page is told how agents of the
+    /// person who is signed in reach this server. Default: none.
+    #[arg(long, env = "EMBED_ORIGINS", value_delimiter = ',', global = true, hide_short_help = true, value_parser = origin)]
+    pub embed_origins: Vec<String>,
+
     /// The country in which telephone numbers without a country code are dialled, such as US, DE or BR. Default: none, such numbers are
     /// matched by their last ten digits alone.
     #[arg(long, env = "PHONE_REGION", global = true, hide_short_help = true)]
@@ -80,9 +85,13 @@ pub struct Config {
     #[arg(long, env = "TEXT_LANG", default_value = "english", global = true, hide_short_help = true, value_parser = text_lang)]
     pub text_lang: String,
 
-    /// Whether a worker also claims text activities and completes them by rules. `up` does unless told `false`.
+    /// Whether a worker is also an agent that claims activities and processes them. `up` is unless told `false`.
     #[arg(long, env = "BUILTIN_AGENT", global = true, hide_short_help = true)]
     pub builtin_agent: Option<bool>,
+
+    /// How many activities an agent has in hand at once, at most; what the Nodes page says goes below it.
+    #[arg(long, env = "AGENT_CONCURRENCY", default_value_t = 8, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub agent_concurrency: u32,
 
     /// How long a stopping process waits for work in hand before it hands it back, in seconds.
     #[arg(long, env = "DRAIN_SECS", default_value_t = 20, global = true, hide_short_help = true)]
@@ -125,6 +134,45 @@ pub struct Config {
     #[arg(long, env = "FAST_MODEL_DIR", global = true, hide_short_help = true)]
     pub fast_model_dir: Option<PathBuf>,
 
+    /// Where recordings are heard, without `/audio/transcriptions`: any service that speaks OpenAI's API, such as
+    /// `https://api.openai.com/v1`. Default: nowhere, recordings wait for an agent that can hear.
+    #[arg(long, env = "TRANSCRIBE_BASE_URL", global = true, hide_short_help = true, value_parser = base_url)]
+    pub transcribe_base_url: Option<String>,
+
+    /// Its key.
+    #[arg(long, env = "TRANSCRIBE_API_KEY", global = true, hide_env_values = true, hide_short_help = true)]
+    pub transcribe_api_key: Option<Secret>,
+
+    /// Its model.
+    #[arg(long, env = "TRANSCRIBE_MODEL", default_value = "whisper-1", global = true, hide_short_help = true)]
+    pub transcribe_model: String,
+
+    /// The language model that sums up what came and finds facts in it: by Anthropic's API, or by OpenAI's, which others speak too.
+    /// Without one that is done by rules.
+    #[arg(long, env = "LLM", default_value = "none", global = true, hide_short_help = true)]
+    pub llm: LlmKind,
+
+    /// Where it is asked, without `/v1/messages` or `/chat/completions`. Default: `https://api.anthropic.com`, `https://api.openai.com/v1`.
+    #[arg(long, env = "LLM_BASE_URL", global = true, hide_short_help = true, value_parser = base_url)]
+    pub llm_base_url: Option<String>,
+
+    /// Its key.
+    #[arg(long, env = "LLM_API_KEY", global = true, hide_env_values = true, hide_short_help = true)]
+    pub llm_api_key: Option<Secret>,
+
+    /// Its model, by the name that its provider gave it.
+    #[arg(long, env = "LLM_MODEL", global = true, hide_short_help = true)]
+    pub llm_model: Option<String>,
+
+    /// Networks or addresses that recordings may be fetched from although they are not public, such as that of a recorder of your own. A
+    /// Twilio channel's credentials are sent there too. Default: none.
+    #[arg(long, env = "OUTBOUND_ALLOW", value_delimiter = ',', global = true, hide_short_help = true, value_parser = network)]
+    pub outbound_allow: Vec<IpNet>,
+
+    /// Largest recording that is fetched, in bytes.
+    #[arg(long, env = "RECORDING_MAX_BYTES", default_value_t = 209_715_200, global = true, hide_short_help = true)]
+    pub recording_max_bytes: u64,
+
     /// What is logged: error, warn, info, debug, or a filter such as `info,store=debug`.
     #[arg(long, env = "LOG", default_value = "info", global = true, hide_short_help = true)]
     pub log: String,
@@ -145,6 +193,13 @@ pub enum EmbedderKind {
     Fast,
     Openai,
     Compatible,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LlmKind {
+    None,
+    Anthropic,
+    Openai,
 }
 
 impl Config {
@@ -217,6 +272,18 @@ fn public_url(text: &str) -> Result<String, String> {
     plain_url(text).ok_or_else(|| "a public URL looks like https://hear.example.com".into())
 }
 
+/// As browsers write it, or comparing would fail: in lower case, without a path or the scheme's own port.
+fn origin(text: &str) -> Result<String, String> {
+    let malformed = || "an origin looks like https://crm.example.com or http://localhost:8080".to_owned();
+    let url = plain_url(text.trim()).ok_or_else(malformed)?.to_lowercase();
+    let (scheme, host) = url.split_once("://").ok_or_else(malformed)?;
+    let own_port = if scheme == "https" { ":443" } else { ":80" };
+    match host.strip_suffix(own_port).unwrap_or(host) {
+        host if host.is_empty() || host.contains('/') || host.starts_with(':') || host.len() > 150 => Err(malformed()),
+        host => Ok(format!("{scheme}://{host}")),
+    }
+}
+
 /// A network, or an address.
 pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
@@ -224,7 +291,7 @@ pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     network.ok_or_else(|| "a network looks like 10.0.0.0/8, an address like 192.168.1.2".into())
 }
 
-fn base_url(text: &str) -> Result<String, String> {
+pub fn base_url(text: &str) -> Result<String, String> {
     plain_url(text).ok_or_else(|| "a base URL looks like https://models.example.com/v1".into())
 }
 
@@ -259,6 +326,29 @@ mod tests {
         assert_eq!(public_url("https://hear.example.com/").as_deref(), Ok("https://hear.example.com"));
         for bad in ["", "hear.example.com", "https://", "javascript:alert(1)", "https://a b", "https://a?x=1"] {
             assert!(public_url(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn origins_are_as_browsers_write_them() {
+        for (given, meant) in [
+            ("https://CRM.example.com/", "https://crm.example.com"),
+            ("https://crm.example.com:443", "https://crm.example.com"),
+            (" http://localhost:8080", "http://localhost:8080"),
+        ] {
+            assert_eq!(origin(given).as_deref(), Ok(meant));
+        }
+        for bad in [
+            "",
+            "*",
+            "null",
+            "crm.example.com",
+            "https://crm.example.com/app",
+            "https://*.example.com",
+            "https://a b",
+            "https://:443",
+        ] {
+            assert!(origin(bad).is_err(), "{bad:?} was accepted");
         }
     }
 }

@@ -34,6 +34,15 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Queues, read why, then retry or skip each".into(),
         });
     }
+    let dead = store::dead_letters::count(&mut conn, caller.tenant_id).await?;
+    if dead > 0 {
+        findings.push(Finding {
+            kind: "dead_letters",
+            subject: "activities".into(),
+            what: format!("{} for good", plural(dead, "activity failed", "activities failed")),
+            todo: "open Dead letters, read why, then replay or skip each".into(),
+        });
+    }
     let refusing = store::channels::refusing(&mut conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
     findings.extend(refusing.into_iter().map(|refusing| Finding {
         kind: "channel_refuses",
@@ -46,6 +55,18 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         ),
         todo: "open Channels and read what it refused, and why".into(),
     }));
+    let long_held = store::claims::long_held(&mut conn, env.clock.sql(), caller.tenant_id).await?;
+    if long_held > 0 {
+        findings.push(Finding {
+            kind: "activities_held",
+            subject: "agents".into(),
+            what: format!(
+                "{} been in an agent's hands for over an hour",
+                plural(long_held, "activity has", "activities have")
+            ),
+            todo: "open Nodes: an agent that lives and gets nowhere has to be restarted; Skip ends an activity".into(),
+        });
+    }
     let mut workers = Vec::new();
     if caller.operates() {
         workers = list_workers(env, &mut conn).await?;

@@ -102,6 +102,72 @@ pub async fn fill_contacts(conn: &mut PgConnection, tenant_id: domain::TenantId,
     Ok(())
 }
 
+/// Activities that wait for any agent, and nothing else.
+pub async fn fresh_activities(conn: &mut PgConnection, tenant_id: domain::TenantId, n: i64) -> Result<()> {
+    sqlx::query("delete from public.activities where tenant_id = $1").bind(tenant_id.0).execute(&mut *conn).await?;
+    sqlx::query(
+        r#"insert into public.activities (tenant_id, type, raw_data, metadata)
+         select $1, 'email', jsonb_build_object('source_type', 'text', 'content', 'a question about invoice ' || n),
+             jsonb_build_object('from', 'person' || n || '@example.com')
+         from generate_series(1, $2) n"#,
+    )
+    .bind(tenant_id.0)
+    .bind(n)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The least that keeps two agents from taking the same: no owner, no order of whose is first, no key, no epoch.
+pub async fn bare_claim(conn: &mut PgConnection, tenant_id: domain::TenantId, n: i32) -> Result<Vec<uuid::Uuid>> {
+    let rows: Vec<(uuid::Uuid, serde_json::Value, String)> = sqlx::query_as(
+        "with picked as (
+             select id from public.activities where tenant_id = $1 and processing_status = 'raw' and sales_id is null
+             order by created_at limit $2 for update skip locked)
+         update public.activities a set processing_status = 'processing', locked_at = now()
+         from picked where a.tenant_id = $1 and a.id = picked.id returning a.id, a.raw_data, a.type",
+    )
+    .bind(tenant_id.0)
+    .bind(n)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|(id, ..)| id).collect())
+}
+
+pub async fn bare_complete(
+    conn: &mut PgConnection,
+    tenant_id: domain::TenantId,
+    ids: &[uuid::Uuid],
+    made: &serde_json::Value,
+) -> Result<usize> {
+    let done = sqlx::query(
+        "update public.activities set processing_status = 'completed', processed_data = $3 where tenant_id = $1 and id = any($2)",
+    )
+    .bind(tenant_id.0)
+    .bind(ids)
+    .bind(made)
+    .execute(conn)
+    .await?;
+    Ok(usize::try_from(done.rows_affected()).unwrap_or(usize::MAX))
+}
+
+/// How long each of `n` notices takes from one session to another, in milliseconds, one every so often.
+pub async fn notify_round_trips(db: &crate::Db, n: usize, every: std::time::Duration) -> Result<Vec<f64>> {
+    let mut listener = sqlx::postgres::PgListener::connect_with(db.pool()).await?;
+    listener.listen("tributary_bench").await?;
+    let mut conn = db.acquire().await?;
+    let mut clock = tokio::time::interval(every);
+    let mut times_ms = Vec::with_capacity(n);
+    for _ in 0..n {
+        clock.tick().await;
+        let begun = std::time::Instant::now();
+        sqlx::query("select pg_notify('tributary_bench', '')").execute(&mut *conn).await?;
+        listener.recv().await?;
+        times_ms.push(begun.elapsed().as_secs_f64() * 1_000.0);
+    }
+    Ok(times_ms)
+}
+
 pub async fn setting(conn: &mut PgConnection, name: &str) -> Result<String> {
     Ok(sqlx::query_scalar("select current_setting($1)").bind(name).fetch_one(conn).await?)
 }

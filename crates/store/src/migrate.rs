@@ -22,6 +22,8 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_intake", include_str!("../../../migrations/0006_intake.sql")),
     ("0007_door", include_str!("../../../migrations/0007_door.sql")),
     ("0008_agents", include_str!("../../../migrations/0008_agents.sql")),
+    ("0009_recordings", include_str!("../../../migrations/0009_recordings.sql")),
+    ("0010_hands", include_str!("../../../migrations/0010_hands.sql")),
 ];
 
 /// The schema this binary works with.

@@ -111,31 +111,50 @@ async fn a_person_is_handed_only_what_their_agents_can_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_who_claim_at_once_never_share_an_activity() {
+async fn two_hundred_who_claim_at_once_never_share_an_activity() {
     let office = Office::new(&["ann", "bob", "eve", "joe"]).await;
-    for n in 0..120 {
-        let owner = [None, Some("ann"), Some("bob")][n % 3];
-        office.activity(owner, "text", 20.0 + n as f64).await;
-    }
-    let claimers = (0..8).map(|nth| {
-        let (office, who) = (&office, ["ann", "bob", "eve", "joe"][nth % 4]);
+    sqlx::query(
+        "insert into activities (tenant_id, type, sales_id, raw_data, created_at)
+         select $1, 'note', (array[null, $2, $3])[1 + n % 3], '{\"source_type\":\"text\"}', now() - n * interval '20 minutes'
+         from generate_series(1, 1200) n",
+    )
+    .bind(office.world.tenant_id.0)
+    .bind(office.people["ann"].0)
+    .bind(office.people["bob"].0)
+    .execute(&mut *office.world.conn().await)
+    .await
+    .expect("activities");
+    // A session each: none waits for another's.
+    let db = office.world.env.db.sibling(200);
+    let sessions = futures_util::future::join_all((0..200).map(|_| db.acquire())).await;
+    let claimers = sessions.into_iter().enumerate().map(|(nth, session)| {
+        let who = office.people[["ann", "bob", "eve", "joe"][nth % 4]];
         async move {
-            let mut mine = Vec::new();
+            let (mut session, mut mine) = (session.expect("a session"), Vec::new());
+            let sql = if nth % 2 == 0 {
+                "select id from claim_next_pending_activity($1, $2)"
+            } else {
+                "select id from claim_stale_activity($1, $2)"
+            };
             loop {
-                let function = if nth % 2 == 0 { NEXT } else { STALE };
-                let claimed = office.claims(function, who, 1 + nth as i32 % 3).await;
+                let claimed: Vec<Uuid> = sqlx::query_scalar(sql)
+                    .bind(who.0)
+                    .bind(1 + nth as i32 % 3)
+                    .fetch_all(&mut *session)
+                    .await
+                    .expect("claims");
                 if claimed.is_empty() {
                     return mine;
                 }
-                mine.extend(claimed.into_iter().map(|(id, _)| id));
+                mine.extend(claimed);
             }
         }
     });
     let mut all: Vec<Uuid> = futures_util::future::join_all(claimers).await.concat();
-    assert_eq!(all.len(), 120);
+    assert_eq!(all.len(), 1_200);
     all.sort_unstable();
     all.dedup();
-    assert_eq!(all.len(), 120, "an activity was handed out twice");
+    assert_eq!(all.len(), 1_200, "an activity was handed out twice");
     assert_eq!(office.number("select count(*) from activities where lock_epoch <> 1").await, 0);
 }
 
@@ -180,7 +199,7 @@ impl Office {
         match written {
             Ok(rows) => {
                 tx.commit().await.expect("committed");
-                Ok(rows)
+                Ok(rows.into_iter().map(|(_, row)| row).collect())
             }
             Err(error) => Err(error.code().unwrap_or_else(|| error.to_string())),
         }
@@ -219,6 +238,17 @@ async fn only_the_key_that_claimed_completes_and_a_late_result_overwrites_nothin
         json!({ "created_at": "2020-01-01" }),
     ] {
         assert_eq!(office.write(&ann, id, body.clone()).await, Err("42501".into()), "{body}");
+    }
+    for result in [
+        json!("text"),
+        json!([1]),
+        json!({ "summary": 7 }),
+        json!({ "facts": "one" }),
+        json!({ "transcript": {} }),
+        json!({ "summary": "x".repeat(5 << 20) }),
+    ] {
+        let body = json!({ "processing_status": "completed", "processed_data": result });
+        assert_eq!(office.write(&ann, id, body).await, Err("22023".into()), "F40: off its schema, or too large");
     }
     // She renews, by our clock; then goes silent, and Bob takes over.
     let renewed = office.write(&ann, id, json!({ "locked_at": "2001-01-01T00:00:00Z" })).await.expect("renewed");

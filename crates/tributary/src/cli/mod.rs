@@ -1,6 +1,7 @@
 //! The commands, one file each. Data goes to stdout, everything else to stderr.
 
 mod activity;
+mod agent;
 mod backup;
 mod bench;
 mod channel;
@@ -48,6 +49,8 @@ enum Command {
     Serve,
     /// Run a worker alone, or list the workers.
     Worker(worker::Args),
+    /// Process activities on this device: recordings, summaries, facts.
+    Agent(agent::Args),
     /// Copy everything needed to start anew elsewhere into a folder, while it runs.
     Backup(backup::Args),
     /// Bring a backup into an empty data folder.
@@ -95,6 +98,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Down => down::run(config).await,
         Command::Serve => process::serve(config).await,
         Command::Worker(args) => worker::run(config, args).await,
+        Command::Agent(args) => agent::run(config, args).await,
         Command::Backup(args) => backup::run(config, args).await,
         Command::Restore(args) => restore::run(config, args).await,
         Command::Search(args) => search::run(config, args).await,

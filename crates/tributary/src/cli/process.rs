@@ -40,7 +40,7 @@ pub async fn run_lanes(env: Env, role: &str, stop: Stop) {
     let agent = env.config.builtin_agent.unwrap_or(role == "up");
     let lanes = Runtime::new(env.clone(), &lanes::ALL).run(role, stop.clone());
     if agent {
-        tokio::join!(lanes, engine::agent::run(env, stop));
+        tokio::join!(lanes, engine::agent::builtin::run(env, stop));
     } else {
         lanes.await;
     }

@@ -37,10 +37,15 @@ impl House {
     }
 
     pub async fn on(world: World) -> Self {
+        Self::with(world, &[]).await
+    }
+
+    /// With further settings.
+    pub async fn with(world: World, settings: &[(&str, &str)]) -> Self {
         let (folder, port) = (Folder::new(), free_port());
         let mut serve = command(&folder.0, port);
         serve.env("DATABASE_URL", &world.database.url).env("MASTER_KEY", MASTER_KEY).env("LOG", "debug");
-        serve.env("PUBLIC_URL", PUBLIC_URL).env("PHONE_REGION", "US");
+        serve.env("PUBLIC_URL", PUBLIC_URL).env("PHONE_REGION", "US").envs(settings.iter().copied());
         let app = App::start(serve, &["serve"], port).await;
         Self { world, app, folder, http: client() }
     }

@@ -89,6 +89,13 @@ impl Gauges {
                         .set(n as f64);
                 }
             }
+            for watched in store::claims::watched(&mut conn, app.env.clock.sql()).await? {
+                let tenant = watched.tenant_id.to_string();
+                metrics::gauge!("tributary_activities_long_held", "tenant" => tenant.clone())
+                    .set(watched.long_held as f64);
+                metrics::gauge!("tributary_activities_unmatched_ratio", "tenant" => tenant)
+                    .set(watched.unmatched_share.unwrap_or(0.0));
+            }
             let workers = engine::health::list_workers(&app.env, &mut conn).await?;
             for health in [Health::Alive, Health::Late, Health::Stalled, Health::Dead, Health::Stopped] {
                 let n = workers.iter().filter(|worker| worker.health() == health).count();

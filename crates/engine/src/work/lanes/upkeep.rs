@@ -10,7 +10,7 @@ use store::{alerts, claims, queue, retention, schedules, tenants};
 
 use crate::work::lanes::build_index::BuildIndex;
 use crate::work::{Lane, Lease, Outcome, lanes};
-use crate::{Env, blobs, health};
+use crate::{Env, activities, blobs, health};
 
 #[derive(Serialize, Deserialize)]
 pub struct Upkeep {
@@ -81,19 +81,24 @@ async fn build_indexes(env: &Env) -> Result<(), Fault> {
 }
 
 async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
-    let mut conn = env.db.acquire().await?;
-    let n = claims::recover(&mut conn, is_reset).await?;
-    if n > 0 {
-        tracing::warn!("{n} activities were taken back from agents that went silent");
+    let mut tx = env.db.begin().await?;
+    let recovered = claims::recover(&mut tx, is_reset).await?;
+    tx.notify_all(activities::changed(&recovered));
+    tx.commit().await?;
+    metrics::counter!("tributary_activity_recoveries_total").increment(recovered.len() as u64);
+    if !recovered.is_empty() {
+        tracing::warn!("{} activities were taken back from agents that went silent", recovered.len());
     }
     Ok(())
 }
 
 async fn retry_failed(env: &Env) -> Result<(), Fault> {
-    let mut conn = env.db.acquire().await?;
-    let n = claims::retry_failed(&mut conn, env.clock.sql()).await?;
-    if n > 0 {
-        tracing::info!("{n} failed activities are tried again");
+    let mut tx = env.db.begin().await?;
+    let retried = claims::retry_failed(&mut tx, env.clock.sql()).await?;
+    tx.notify_all(activities::changed(&retried));
+    tx.commit().await?;
+    if !retried.is_empty() {
+        tracing::info!("{} failed activities are tried again", retried.len());
     }
     Ok(())
 }
@@ -137,6 +142,7 @@ async fn watch(env: &Env) -> Result<(), Fault> {
             kind: "alerts".into(),
             id: String::new(),
             op: Op::Update,
+            ids: Vec::new(),
         });
         tx.commit().await?;
         for alert in &opened {

@@ -1,7 +1,9 @@
 //! `tributary bench`: each measures us beside a limit of the same run. What needs no HTTP is in `engine::bench`.
 
+mod claims;
 mod client;
 mod intake;
+mod notice;
 mod scratch;
 mod search;
 
@@ -28,6 +30,10 @@ enum Command {
     Queue,
     /// Signed events over HTTP beside pgbench inserting the same rows, one commit each.
     Intake(intake::Args),
+    /// Claims and completions beside a bare SKIP LOCKED and UPDATE of the same rows; singly over HTTP.
+    Claims,
+    /// From an event's arrival to whoever listens, beside a bare NOTIFY round trip.
+    Notice,
     /// remember() beside a bare INSERT of the same rows and vectors.
     Remember,
     /// How much of an exact search's first ten the real one finds, over real manuals, and how fast.
@@ -46,6 +52,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         let measured = match args.command {
             Command::Queue => Ok(Vec::new()),
             Command::Intake(args) => intake::run(&scratch, &args).await,
+            Command::Claims => claims::run(&scratch).await,
+            Command::Notice => notice::run(&scratch).await,
             Command::Remember => remember(&scratch).await,
             Command::Search(args) => search::run(&scratch, &args).await,
         };

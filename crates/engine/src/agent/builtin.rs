@@ -1,0 +1,240 @@
+//! The built-in agent: the desk is the database itself. It claims by the same functions as everybody's agents, as each tenant's own system
+//! person. Without a transcriber it takes texts alone, and recordings wait for an agent that can hear.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::{ActivityId, Caller, Fault, Notice, Op, PersonId, Scope, TenantId};
+use store::claims;
+use store::crash::{self, Point};
+use store::nodes::{self, Heartbeat};
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use super::{Beat, Desk, Orders, Outcome, Settled, Work};
+use crate::enrich::{Failure, Processors};
+use crate::recordings::{self, Audio};
+use crate::work::runtime::woken;
+use crate::work::{Lane as _, Stop, lanes};
+use crate::{Env, work};
+
+const DB_LIMIT: Duration = work::runtime::DB_LIMIT;
+/// Of its rows among the nodes.
+pub const APP_NAME: &str = "tributary";
+
+/// Works until told to stop.
+pub async fn run(env: Env, stop: Stop) {
+    let processors = match Processors::new(&env.config, &env.http) {
+        Ok(processors) => processors,
+        Err(error) => return tracing::error!("the built-in agent does not run: {error:#}"),
+    };
+    let (most, drain) = (env.config.agent_concurrency as usize, Duration::from_secs(env.config.drain_secs));
+    super::run(Builtin::new(env, processors.source_types()), processors, most, drain, stop).await;
+}
+
+pub struct Builtin {
+    env: Env,
+    source_types: &'static [&'static str],
+    device_name: String,
+    wake: tokio::sync::Mutex<broadcast::Receiver<Notice>>,
+    people: Mutex<HashMap<TenantId, Person>>,
+    /// Where it worked before this process began, it is seen at once.
+    is_introduced: AtomicBool,
+}
+
+/// Whom it is in a tenant.
+#[derive(Clone)]
+struct Person {
+    caller: Caller,
+    id: PersonId,
+    /// As people set on the Nodes page.
+    orders: Orders,
+}
+
+impl Builtin {
+    pub fn new(env: Env, source_types: &'static [&'static str]) -> Self {
+        Self {
+            wake: tokio::sync::Mutex::new(env.db.bus().subscribe()),
+            env,
+            source_types,
+            device_name: super::device_name(),
+            people: Mutex::default(),
+            is_introduced: AtomicBool::default(),
+        }
+    }
+
+    fn people(&self) -> MutexGuard<'_, HashMap<TenantId, Person>> {
+        self.people.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Made on first use; it beats at once, so that what is set for it is known before it takes anything.
+    async fn person(&self, tenant_id: TenantId) -> store::Result<Person> {
+        if let Some(person) = self.people().get(&tenant_id) {
+            return Ok(person.clone());
+        }
+        let mut tx = self.env.db.begin().await?;
+        let (id, user_id, key_id) = claims::ensure_agent(&mut tx, tenant_id, self.source_types).await?;
+        tx.commit().await?;
+        let caller = Caller {
+            key_id,
+            person_id: Some(id),
+            user_id: Some(user_id),
+            scopes: vec![Scope::Agent],
+            ..Caller::local("built-in agent", tenant_id, false)
+        };
+        let orders = self.beat_as(tenant_id, id, &Beat::default()).await?;
+        let person = Person { caller, id, orders };
+        self.people().insert(tenant_id, person.clone());
+        Ok(person)
+    }
+
+    async fn beat_as(&self, tenant_id: TenantId, person_id: PersonId, beat: &Beat<TenantId>) -> store::Result<Orders> {
+        let current = beat.held.iter().find(|(of, _)| *of == tenant_id).map(|(_, id)| ActivityId(*id));
+        let heartbeat = Heartbeat {
+            person_id,
+            app_name: APP_NAME,
+            device_name: &self.device_name,
+            status: beat.status(current.is_some()),
+            current_activity_id: current,
+            processed_count: beat.processed,
+            concurrency: self.env.config.agent_concurrency,
+        };
+        let mut conn = self.env.db.acquire().await?;
+        let (is_enabled, concurrency) = nodes::beat(&mut conn, tenant_id, &heartbeat).await?;
+        Ok(Orders { is_enabled, concurrency: usize::try_from(concurrency).unwrap_or(1) })
+    }
+
+    async fn claim_of(&self, tenant_id: TenantId, most: usize) -> store::Result<Vec<Work<TenantId>>> {
+        let person = self.person(tenant_id).await?;
+        if !person.orders.is_enabled {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.env.db.begin_as(&person.caller).await?;
+        let claimed = claims::claim(&mut tx, i32::try_from(most).unwrap_or(i32::MAX)).await?;
+        let ids: Vec<Uuid> = claimed.iter().map(|claim| claim.id).collect();
+        tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));
+        tx.commit().await?;
+        metrics::counter!("tributary_claim_calls_total", "agent" => person.id.to_string()).increment(1);
+        let work = |claim: claims::Claim| Work {
+            of: tenant_id,
+            id: claim.id,
+            r#type: claim.r#type,
+            raw_data: claim.raw_data,
+            lock_epoch: claim.lock_epoch,
+        };
+        Ok(claimed.into_iter().map(work).collect())
+    }
+
+    /// Results of one tenant, in one commit. Returns how many were still ours.
+    async fn settle_of(&self, tenant_id: TenantId, settled: &[&Settled<TenantId>]) -> store::Result<usize> {
+        let key_id = self.person(tenant_id).await?.caller.key_id;
+        let mut results = Vec::new();
+        let mut tx = self.env.db.begin().await?;
+        let mut ids = Vec::new();
+        for (work, outcome) in settled {
+            let done = match outcome {
+                Outcome::Completed(made) => {
+                    results.push((work.id, work.lock_epoch, made.clone()));
+                    continue;
+                }
+                Outcome::Failed(failure) => {
+                    let error = failure.to_json();
+                    claims::fail(&mut tx, tenant_id, key_id, work.id, work.lock_epoch, &error).await?
+                }
+                Outcome::Released => claims::release(&mut tx, tenant_id, key_id, work.id, work.lock_epoch).await?,
+            };
+            ids.extend(done.then_some(work.id));
+        }
+        let completed = claims::complete(&mut tx, tenant_id, key_id, &results).await?;
+        metrics::counter!("tributary_agent_completed_total").increment(completed.len() as u64);
+        if !completed.is_empty() {
+            tx.notify(Notice::lane(Some(tenant_id), lanes::remember_activity::RememberActivity::NAME, Op::Insert));
+        }
+        ids.extend(completed);
+        tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));
+        crash::at(Point::AgentBeforeCommit)?;
+        tx.commit().await?;
+        Ok(ids.len())
+    }
+}
+
+impl Desk for Builtin {
+    type Of = TenantId;
+
+    const POLL: Duration = Duration::from_secs(1);
+
+    async fn claim(&self, most: usize) -> Result<Vec<Work<TenantId>>, Fault> {
+        let claimed = store::within(DB_LIMIT, async {
+            let mut conn = self.env.db.acquire().await?;
+            let tenants = claims::tenants_with_raw(&mut conn).await?;
+            drop(conn);
+            let mut all: Vec<Work<TenantId>> = Vec::new();
+            // Each gets its share, so that one with much work does not keep the others waiting.
+            let share = most.div_ceil(tenants.len().max(1));
+            for tenant_id in tenants {
+                let left = most - all.len();
+                if left == 0 {
+                    break;
+                }
+                all.extend(self.claim_of(tenant_id, share.min(left)).await?);
+            }
+            Ok(all)
+        });
+        Ok(claimed.await?)
+    }
+
+    async fn settle(&self, settled: &[Settled<TenantId>]) -> Result<usize, Fault> {
+        let mut of: HashMap<TenantId, Vec<&Settled<TenantId>>> = HashMap::new();
+        for one in settled {
+            of.entry(one.0.of).or_default().push(one);
+        }
+        let mut ours = 0;
+        for (tenant_id, settled) in of {
+            ours += store::within(DB_LIMIT, self.settle_of(tenant_id, &settled)).await?;
+        }
+        Ok(settled.len() - ours)
+    }
+
+    async fn renew(&self, work: &Work<TenantId>) -> Result<bool, Fault> {
+        let renewed = store::within(DB_LIMIT, async {
+            let key_id = self.person(work.of).await?.caller.key_id;
+            let mut conn = self.env.db.acquire().await?;
+            claims::renew(&mut conn, work.of, key_id, work.id, work.lock_epoch).await
+        });
+        Ok(renewed.await?)
+    }
+
+    /// One row a tenant in which it has worked. What is set there counts for that tenant alone.
+    async fn beat(&self, beat: &Beat<TenantId>) -> Result<Orders, Fault> {
+        if !self.is_introduced.swap(true, Relaxed) {
+            let introduced = store::within(DB_LIMIT, async {
+                let tenants = claims::tenants_with_agent(&mut *self.env.db.acquire().await?).await?;
+                for tenant_id in tenants {
+                    self.person(tenant_id).await?;
+                }
+                Ok(())
+            });
+            introduced.await.inspect_err(|_| self.is_introduced.store(false, Relaxed))?;
+        }
+        let known: Vec<(TenantId, PersonId)> = self.people().iter().map(|(id, person)| (*id, person.id)).collect();
+        for (tenant_id, person_id) in known {
+            let orders = store::within(DB_LIMIT, self.beat_as(tenant_id, person_id, beat)).await?;
+            if let Some(person) = self.people().get_mut(&tenant_id) {
+                person.orders = orders;
+            }
+        }
+        Ok(Orders { is_enabled: true, concurrency: self.env.config.agent_concurrency as usize })
+    }
+
+    async fn recording(&self, work: &Work<TenantId>) -> Result<Audio, Failure> {
+        let kept = recordings::open(&self.env, work.of, ActivityId(work.id)).await?;
+        Ok(recordings::audio(&self.env, work.of, &kept).await?.ok_or(recordings::Error::None)?)
+    }
+
+    async fn woken(&self) {
+        let mut wake = self.wake.lock().await;
+        woken(&mut wake, |notice| notice.kind == "activities" && notice.op == Op::Insert).await;
+    }
+}

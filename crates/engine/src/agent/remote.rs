@@ -1,0 +1,174 @@
+//! An agent on somebody's device: the desk is a Tributary server, reached over HTTP with a key of that person and device.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use connectors::{Rest, RestError};
+use domain::Fault;
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use super::{Beat, Desk, Orders, Outcome, Settled, Work};
+use crate::Config;
+use crate::enrich::Failure;
+use crate::recordings::Audio;
+
+/// As others write it who share the table.
+const APP_NAME: &str = "atomic-crm";
+
+pub struct Remote {
+    rest: Rest,
+    config: Config,
+    device_name: String,
+    woken: Arc<Notify>,
+    listening: AbortHandle,
+}
+
+impl Remote {
+    pub fn new(rest: Rest, config: Config, device_name: String) -> Self {
+        let woken = Arc::new(Notify::new());
+        let listening = tokio::spawn(listen(rest.clone(), woken.clone())).abort_handle();
+        Self { rest, config, device_name, woken, listening }
+    }
+
+    /// A first heartbeat, by which a wrong key is found at once.
+    pub async fn introduce(&self) -> Result<Orders, RestError> {
+        self.beat_as(&Beat::default()).await
+    }
+
+    async fn beat_as(&self, beat: &Beat<()>) -> Result<Orders, RestError> {
+        let current = beat.held.first().map(|(_, id)| *id);
+        let status = beat.status(current.is_some());
+        let row = json!({
+            "app_name": APP_NAME, "device_name": self.device_name, "status": status,
+            "current_activity_id": current, "processed_count": beat.processed,
+        });
+        let node = self.rest.upsert("crm_processing_nodes", "sales_id,app_name,device_name", &row).await?;
+        Ok(Orders {
+            is_enabled: node.get("enabled").and_then(Value::as_bool).unwrap_or(true),
+            concurrency: node.get("concurrency").and_then(Value::as_u64).map_or(1, |n| n as usize),
+        })
+    }
+
+    async fn claim_by(&self, function: &str, most: usize) -> Result<Vec<Work<()>>, RestError> {
+        let rows = self.rest.call(function, &json!({ "p_limit": most })).await?;
+        let work = |row: &Value| {
+            Some(Work {
+                of: (),
+                id: row.get("id")?.as_str()?.parse().ok()?,
+                r#type: row.get("type").and_then(Value::as_str).unwrap_or_default().to_owned(),
+                raw_data: row.get("raw_data")?.clone(),
+                lock_epoch: i32::try_from(row.get("lock_epoch")?.as_i64()?).ok()?,
+            })
+        };
+        Ok(rows.as_array().map(|rows| rows.iter().filter_map(work).collect()).unwrap_or_default())
+    }
+
+    /// False: it is in other hands.
+    async fn write(&self, work: &Work<()>, columns: &Value) -> Result<bool, RestError> {
+        let filter = format!("id=eq.{}&lock_epoch=eq.{}", work.id, work.lock_epoch);
+        match self.rest.update("activities", &filter, columns).await {
+            Ok(()) => Ok(true),
+            Err(RestError::Lost(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl Desk for Remote {
+    type Of = ();
+
+    const POLL: Duration = Duration::from_secs(30);
+
+    async fn claim(&self, most: usize) -> Result<Vec<Work<()>>, Fault> {
+        let next = self.claim_by("claim_next_pending_activity", most).await?;
+        Ok(if next.is_empty() { self.claim_by("claim_stale_activity", most).await? } else { next })
+    }
+
+    /// One by one, so what was written before the server went away is written twice: the second time it is too late, and changes nothing.
+    async fn settle(&self, settled: &[Settled<()>]) -> Result<usize, Fault> {
+        let mut late = 0;
+        for (work, outcome) in settled {
+            let columns = match outcome {
+                Outcome::Completed(made) => json!({ "processing_status": "completed", "processed_data": made }),
+                Outcome::Failed(failure) => {
+                    let mut error = failure.to_json();
+                    error["agent_id"] = self.device_name.clone().into();
+                    json!({ "processing_status": "failed", "metadata": { "error": error } })
+                }
+                Outcome::Released => json!({ "processing_status": "raw" }),
+            };
+            match self.write(work, &columns).await {
+                Ok(is_ours) => late += usize::from(!is_ours),
+                // It would be refused again: it counts as failed, with what the server said.
+                Err(RestError::Refused { status, message }) => {
+                    let error = json!({ "type": "ValidationError", "message": format!("the result was refused ({status}): {message}") });
+                    let failed = json!({ "processing_status": "failed", "metadata": { "error": error } });
+                    late += usize::from(!self.write(work, &failed).await?);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(late)
+    }
+
+    async fn renew(&self, work: &Work<()>) -> Result<bool, Fault> {
+        // Any time will do: the server puts its own.
+        Ok(self.write(work, &json!({ "locked_at": "now" })).await?)
+    }
+
+    async fn beat(&self, beat: &Beat<()>) -> Result<Orders, Fault> {
+        Ok(self.beat_as(beat).await?)
+    }
+
+    /// The server fetches it, keeps it, and hands it on: no device needs a provider's password.
+    async fn recording(&self, work: &Work<()>) -> Result<Audio, Failure> {
+        let (content_type, pieces) = self.rest.recording(&work.id.to_string()).await.map_err(not_fetched)?;
+        let most = self.config.recording_max_bytes;
+        let pieces = stream::try_unfold((pieces, 0), move |(mut pieces, bytes)| async move {
+            let Some(piece) = pieces.next().await.map_err(not_fetched)? else { return Ok(None) };
+            let bytes = bytes + piece.len() as u64;
+            if bytes > most {
+                return Err(Failure::lasting("DownloadError", "the recording is larger than RECORDING_MAX_BYTES"));
+            }
+            Ok(Some((piece, (pieces, bytes))))
+        });
+        Audio::fill(&self.config.data_dir, Some(&content_type), pieces).await
+    }
+
+    async fn woken(&self) {
+        self.woken.notified().await;
+    }
+}
+
+fn not_fetched(error: RestError) -> Failure {
+    let is_passing = matches!(error, RestError::Away(_));
+    Failure { kind: "DownloadError", message: Fault::from(error).in_words(), is_passing, retry_after: None }
+}
+
+/// Follows the server's stream of events until dropped. While it is broken, the agent looks by itself every half minute.
+async fn listen(rest: Rest, woken: Arc<Notify>) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        let begun = tokio::time::Instant::now();
+        match rest.events(|| woken.notify_one()).await {
+            Ok(()) => tracing::debug!("the event stream ended"),
+            Err(error) => tracing::debug!("the event stream ended: {}", Fault::from(error).in_words()),
+        }
+        pause = if begun.elapsed() > Duration::from_secs(60) {
+            Duration::from_secs(1)
+        } else {
+            (2 * pause).min(Duration::from_secs(30))
+        };
+        tokio::time::sleep(pause).await;
+        woken.notify_one(); // whatever was missed
+    }
+}

@@ -1,0 +1,275 @@
+//! The loop of an agent. Nothing it holds is lost when it dies: locks that nobody renews are given back, and late results are refused.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Fault;
+use serde_json::Value;
+use store::crash::{self, Point};
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::Instant;
+
+use super::{Beat, Desk, Orders, Outcome, Settled, Work};
+use crate::enrich::{Failure, Processors, Work as Subject};
+use crate::work::Stop;
+
+const BEAT: Duration = Duration::from_secs(10);
+/// Locks are given back after five minutes.
+const RENEW: Duration = Duration::from_secs(60);
+/// After something went wrong.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How long somebody who asks us to wait is waited for, and how often.
+const MOST_WAIT: Duration = Duration::from_secs(60);
+const MOST_WAITS: u32 = 3;
+/// Claimed at once where processing takes no time.
+const AT_ONCE: usize = 32;
+
+/// Works until told to stop; then finishes what it has in hand, or gives it back after `drain`.
+pub async fn run<D: Desk>(desk: D, processors: Processors, most: usize, drain: Duration, stop: Stop) {
+    let mut agent = Agent {
+        desk: Arc::new(desk),
+        processors: Arc::new(processors),
+        most,
+        orders: Orders { is_enabled: true, concurrency: most },
+        tasks: JoinSet::new(),
+        held: HashMap::new(),
+        settled: Vec::new(),
+        processed: 0,
+        next_claim: Instant::now(),
+        next_beat: Instant::now(),
+        next_renewal: Instant::now() + RENEW,
+        is_away: false,
+    };
+    agent.work(&stop).await;
+    agent.finish(drain).await;
+}
+
+struct Agent<D: Desk> {
+    desk: Arc<D>,
+    processors: Arc<Processors>,
+    /// At once, whatever people set.
+    most: usize,
+    orders: Orders,
+    tasks: JoinSet<Settled<D::Of>>,
+    held: HashMap<Id, Held<D::Of>>,
+    /// Not yet written down: the desk was away.
+    settled: Vec<Settled<D::Of>>,
+    processed: i64,
+    next_claim: Instant,
+    next_beat: Instant,
+    next_renewal: Instant,
+    is_away: bool,
+}
+
+struct Held<Of> {
+    work: Work<Of>,
+    since: Instant,
+    task: AbortHandle,
+}
+
+impl<D: Desk> Agent<D> {
+    async fn work(&mut self, stop: &Stop) {
+        while !stop.is_stopping() {
+            self.keep_up().await;
+            let free = self.free();
+            if free > 0 && Instant::now() >= self.next_claim {
+                self.next_claim = Instant::now() + D::POLL;
+                self.claim(free).await;
+                continue;
+            }
+            let desk = self.desk.clone();
+            let next = [self.next_beat, self.next_renewal].into_iter().min().unwrap_or(self.next_beat);
+            tokio::select! {
+                Some(done) = self.tasks.join_next_with_id() => self.take(done),
+                () = desk.woken(), if free > 0 => self.next_claim = Instant::now(),
+                () = tokio::time::sleep_until(self.next_claim), if free > 0 => {}
+                () = tokio::time::sleep_until(next) => {}
+                () = stop.stopped() => {}
+            }
+        }
+    }
+
+    /// Whatever is due beside new work.
+    async fn keep_up(&mut self) {
+        while let Some(done) = self.tasks.try_join_next_with_id() {
+            self.take(done);
+        }
+        if !self.settled.is_empty() && !self.settle().await {
+            tokio::time::sleep(PAUSE).await;
+        }
+        if Instant::now() >= self.next_beat {
+            self.beat(false).await;
+        }
+        if Instant::now() >= self.next_renewal {
+            self.renew().await;
+        }
+    }
+
+    fn free(&self) -> usize {
+        let most = self.orders.concurrency.min(self.most);
+        if self.orders.is_enabled && self.settled.is_empty() { most.saturating_sub(self.held.len()) } else { 0 }
+    }
+
+    async fn claim(&mut self, free: usize) {
+        let most = if self.processors.are_instant() { free.max(AT_ONCE) } else { free };
+        let claimed = match self.desk.claim(most).await {
+            Ok(claimed) => claimed,
+            Err(fault) => {
+                self.went_wrong("claim", &fault);
+                self.next_claim = Instant::now() + PAUSE.min(D::POLL);
+                return;
+            }
+        };
+        self.is_away = false;
+        if claimed.is_empty() {
+            return;
+        }
+        if crash::at(Point::AgentClaimed).is_err() {
+            return;
+        }
+        if claimed.len() == most {
+            self.next_claim = Instant::now(); // there may be more
+        }
+        for work in claimed {
+            match self.processors.at_once(&work.raw_data) {
+                Some(made) => self.settled.push((work, Outcome::Completed(made))),
+                None => self.begin(work),
+            }
+        }
+    }
+
+    fn begin(&mut self, work: Work<D::Of>) {
+        let (desk, processors) = (self.desk.clone(), self.processors.clone());
+        let taken = work.clone();
+        let task = self.tasks.spawn(async move {
+            let outcome = match process(&*desk, &processors, &taken).await {
+                Ok(made) => Outcome::Completed(made),
+                Err(failure) => Outcome::Failed(failure),
+            };
+            (taken, outcome)
+        });
+        self.held.insert(task.id(), Held { work, since: Instant::now(), task });
+    }
+
+    fn take(&mut self, done: Result<(Id, Settled<D::Of>), tokio::task::JoinError>) {
+        match done {
+            Ok((id, settled)) => {
+                self.held.remove(&id);
+                self.settled.push(settled);
+            }
+            Err(error) => {
+                // Cancelled: it is not ours any more. A panic is the activity's fault until shown otherwise, and others go on.
+                if let Some(held) = self.held.remove(&error.id())
+                    && error.is_panic()
+                {
+                    let failure = Failure::lasting("ValidationError", "its processor broke down over it");
+                    self.settled.push((held.work, Outcome::Failed(failure)));
+                }
+            }
+        }
+    }
+
+    /// Writes results down. False: they have to be tried again.
+    async fn settle(&mut self) -> bool {
+        match self.desk.settle(&self.settled).await {
+            Ok(late) => {
+                self.processed += (self.settled.len() - late) as i64;
+                if late > 0 {
+                    tracing::warn!("{late} results came too late: somebody else has those activities");
+                }
+                self.settled.clear();
+                true
+            }
+            Err(fault) => {
+                self.went_wrong("write results down", &fault);
+                false
+            }
+        }
+    }
+
+    async fn beat(&mut self, is_goodbye: bool) {
+        self.next_beat = Instant::now() + BEAT;
+        let mut held: Vec<&Held<D::Of>> = self.held.values().collect();
+        held.sort_by_key(|held| held.since);
+        let held = held.iter().map(|held| (held.work.of.clone(), held.work.id)).collect();
+        match self.desk.beat(&Beat { held, processed: self.processed, is_goodbye }).await {
+            Ok(orders) => {
+                if orders != self.orders {
+                    let state = if orders.is_enabled { "enabled" } else { "disabled" };
+                    tracing::info!("this agent is {state}, with {} at once", orders.concurrency.min(self.most));
+                }
+                self.orders = orders;
+            }
+            Err(fault) => self.went_wrong("say that it lives", &fault),
+        }
+    }
+
+    /// Keeps what takes long, and lets go of what somebody else has by now.
+    async fn renew(&mut self) {
+        self.next_renewal = Instant::now() + RENEW;
+        for held in self.held.values().filter(|held| held.since.elapsed() > RENEW / 2) {
+            match self.desk.renew(&held.work).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::warn!("activity {} is in other hands: what was begun is dropped", held.work.id);
+                    held.task.abort();
+                }
+                Err(fault) => tracing::debug!("a lock could not be renewed: {}", fault.in_words()),
+            }
+        }
+    }
+
+    async fn finish(&mut self, drain: Duration) {
+        let until = Instant::now() + drain;
+        while !self.held.is_empty() && Instant::now() < until {
+            tokio::select! {
+                Some(done) = self.tasks.join_next_with_id() => self.take(done),
+                () = tokio::time::sleep_until(until.min(self.next_beat)) => {}
+            }
+            self.keep_up().await;
+        }
+        self.tasks.abort_all();
+        let given_back = self.held.drain().map(|(_, held)| (held.work, Outcome::Released));
+        self.settled.extend(given_back);
+        if !self.settled.is_empty() && !self.settle().await {
+            tracing::warn!("{} activities stay locked until their locks are given back", self.settled.len());
+        }
+        self.beat(true).await;
+    }
+
+    fn went_wrong(&mut self, doing: &str, fault: &Fault) {
+        // Once, not every two seconds.
+        if !std::mem::replace(&mut self.is_away, true) {
+            tracing::warn!("this agent could not {doing}, will keep trying: {}", fault.in_words());
+        }
+    }
+}
+
+/// Who asks us to wait a little is waited for; what does not pass is written down, and tried again in an hour.
+async fn process<D: Desk>(desk: &D, processors: &Processors, work: &Work<D::Of>) -> Result<Value, Failure> {
+    let subject = Subject { r#type: &work.r#type, raw_data: &work.raw_data };
+    let recording = match work.raw_data.get("source_type").and_then(Value::as_str) {
+        Some("url") => {
+            processors.must_hear()?; // before it is fetched for nothing
+            Some(desk.recording(work).await?)
+        }
+        _ => None,
+    };
+    let mut waits = MOST_WAITS;
+    loop {
+        match processors.process(&subject, recording.as_ref()).await {
+            Err(Failure { retry_after: Some(wait), .. }) if wait <= MOST_WAIT && waits > 0 => {
+                waits -= 1;
+                tokio::time::sleep(wait).await;
+            }
+            settled => return settled,
+        }
+    }
+}
+
+/// The name of this device, among a person's.
+pub fn device_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().trim().chars().take(200).collect::<String>();
+    if name.is_empty() { "device".into() } else { name }
+}

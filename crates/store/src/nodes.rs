@@ -1,0 +1,166 @@
+//! Devices of people that claim activities (table `crm_processing_nodes`): who is there, and what a page tells them.
+
+use chrono::{DateTime, Utc};
+use domain::{ActivityId, NodeId, PersonId, TenantId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// Silent for longer, a device counts as offline.
+const SILENT_SECS: f64 = 120.0;
+/// More devices than that are on no page.
+const MOST: i64 = 500;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Idle,
+    Processing,
+    Offline,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Processing => "processing",
+            Self::Offline => "offline",
+        }
+    }
+}
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Node {
+    pub id: Uuid,
+    #[sqlx(rename = "sales_id")]
+    pub person_id: i64,
+    pub app_name: String,
+    pub device_name: String,
+    status: String,
+    pub current_activity_id: Option<Uuid>,
+    /// Since it started, by its own count.
+    pub processed_count: i32,
+    pub last_heartbeat: DateTime<Utc>,
+    pub enabled: bool,
+    pub concurrency: i32,
+    pub created_at: DateTime<Utc>,
+    /// Seconds since the last heartbeat, by the database's clock.
+    silent_secs: f64,
+    /// Activities in its person's hands, on whichever device.
+    pub held: i64,
+}
+
+impl Node {
+    pub fn state(&self) -> State {
+        state(&self.status, self.silent_secs)
+    }
+}
+
+/// What a device said last holds while it is heard.
+fn state(status: &str, silent_secs: f64) -> State {
+    match status {
+        _ if silent_secs > SILENT_SECS => State::Offline,
+        "ready" => State::Idle,
+        "processing" => State::Processing,
+        _ => State::Offline,
+    }
+}
+
+/// Those heard last first.
+pub async fn list(conn: &mut PgConnection, at: Option<DateTime<Utc>>, tenant_id: TenantId) -> Result<Vec<Node>> {
+    Ok(sqlx::query_as(include_str!("sql/nodes_list.sql")).bind(tenant_id.0).bind(at).bind(MOST).fetch_all(conn).await?)
+}
+
+/// What a person tells a device; it reads that with its next heartbeat.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Change {
+    /// Whether it shall claim at all.
+    pub enabled: Option<bool>,
+    /// On how many activities at once it shall work.
+    pub concurrency: Option<i32>,
+}
+
+/// `false`: no such device.
+pub async fn change(conn: &mut PgConnection, tenant_id: TenantId, id: NodeId, change: Change) -> Result<bool> {
+    let changed = sqlx::query(include_str!("sql/node_change.sql"))
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(change.enabled)
+        .bind(change.concurrency)
+        .execute(conn)
+        .await?;
+    Ok(changed.rows_affected() == 1)
+}
+
+/// What an agent says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Heartbeat<'a> {
+    pub person_id: PersonId,
+    pub app_name: &'a str,
+    pub device_name: &'a str,
+    /// ready, processing or offline.
+    pub status: &'a str,
+    pub current_activity_id: Option<ActivityId>,
+    pub processed_count: i64,
+    /// How many at once, until people set something else.
+    pub concurrency: u32,
+}
+
+/// A heartbeat of an agent in this process. Returns whether it is enabled, and how many activities it may have in hand.
+pub async fn beat(conn: &mut PgConnection, tenant_id: TenantId, beat: &Heartbeat<'_>) -> Result<(bool, i32)> {
+    Ok(sqlx::query_as(
+        "insert into public.crm_processing_nodes as n
+             (tenant_id, sales_id, app_name, device_name, status, current_activity_id, processed_count, concurrency)
+         values ($1, $2, $3, $4, $5, $6, least($7, 2147483647)::int4, $8)
+         on conflict (sales_id, app_name, device_name) do update
+         set status = excluded.status, current_activity_id = excluded.current_activity_id, processed_count = excluded.processed_count
+         returning n.enabled, n.concurrency",
+    )
+    .bind(tenant_id.0)
+    .bind(beat.person_id.0)
+    .bind(beat.app_name)
+    .bind(beat.device_name)
+    .bind(beat.status)
+    .bind(beat.current_activity_id.map(|id| id.0))
+    .bind(beat.processed_count)
+    .bind(i32::try_from(beat.concurrency).unwrap_or(64))
+    .fetch_one(conn)
+    .await?)
+}
+
+/// What a page would draw differently if it changed, of one person's devices or of everybody's: a heartbeat alone is no news.
+pub async fn drawn(conn: &mut PgConnection, person_id: Option<PersonId>) -> Result<Vec<Drawn>> {
+    Ok(sqlx::query_as(
+        "select id, status, current_activity_id, last_heartbeat < now() - interval '2 minutes' as is_silent
+         from public.crm_processing_nodes where $1::int8 is null or sales_id = $1 order by id",
+    )
+    .bind(person_id.map(|person| person.0))
+    .fetch_all(conn)
+    .await?)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Drawn {
+    id: Uuid,
+    status: String,
+    current_activity_id: Option<Uuid>,
+    is_silent: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_offline_when_it_says_so_or_says_nothing() {
+        let cases = [
+            ("ready", 0.0, State::Idle),
+            ("processing", 119.9, State::Processing),
+            ("processing", 120.1, State::Offline),
+            ("offline", 1.0, State::Offline),
+        ];
+        for (status, silent_secs, expected) in cases {
+            assert_eq!(state(status, silent_secs), expected, "{status}, silent for {silent_secs} s");
+        }
+    }
+}
