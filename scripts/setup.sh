@@ -37,6 +37,8 @@ need_tools() {
             python3 -m pip --version >/dev/null 2>&1 ||
                 { say "pip is missing: install it for python3 (package python3-pip, or python3 -m ensurepip), then run this again"; missing=1; }
             ;;
+        node) command -v node >/dev/null || { say "node is missing: install Node.js 20 or newer, then run this again"; missing=1; } ;;
+        npm) command -v npm >/dev/null || { say "npm is missing: install it for Node.js, then run this again"; missing=1; } ;;
         esac
     done
     [ $missing = 0 ] || exit 1
@@ -157,6 +159,33 @@ unpack_test_packages() {
         python3 -m zipfile -e "$wheel" "$tmp" || die "$wheel could not be unpacked: see whether $cache has 40 MB free"
         rm "$wheel"
     done
+    mv "$tmp" "$dir"
+}
+
+# Only for tests: Supabase's client and what it needs, as the lock has it.
+setup_node_packages() {
+    local dir
+    dir=$cache/node-packages-$(sha256sum "$root/scripts/node/package-lock.json" | cut -c1-12)
+    if [ -d "$dir" ]; then
+        need_tools node
+    else
+        need_tools node npm
+        locked unpack_node_packages "$dir"
+    fi
+    export NODE_PACKAGES_DIR="$dir"
+}
+
+unpack_node_packages() {
+    local dir=$1 tmp=$1.tmp
+    [ ! -d "$dir" ] || return 0 # another set-up was faster
+    say "fetching the tests' Node packages into $cache (10 MB, once)"
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    cp "$root"/scripts/node/package.json "$root"/scripts/node/package-lock.json "$tmp"
+    # By hash or not at all, and nothing of theirs is run.
+    npm ci --prefix "$tmp" --ignore-scripts --no-audit --no-fund --loglevel=error >&2 ||
+        die "the tests' Node packages could not be fetched: check the network and npm's settings, then run this again"
+    chmod -R a+rX "$tmp"
     mv "$tmp" "$dir"
 }
 

@@ -1,8 +1,10 @@
 //! What a person does about an activity: have it processed again, end it, say whose it is.
 
+use std::collections::HashMap;
+
 use domain::{ActivityId, ContactId, Notice, Op, TenantId};
 use store::queue::Queue;
-use store::{Tx, activities, contacts};
+use store::{Tx, activities, contacts, dead_letters};
 use uuid::Uuid;
 
 use crate::Env;
@@ -12,17 +14,36 @@ use crate::work::lanes::remember_activity::RememberActivity;
 /// Has a failed activity processed again. `false`: none that failed.
 pub async fn retry(env: &Env, tenant_id: TenantId, id: ActivityId) -> store::Result<bool> {
     let mut tx = env.db.begin().await?;
-    let is_done = activities::retry(&mut tx, tenant_id, id).await?;
-    tell(&mut tx, tenant_id, id, Op::Insert); // there is something to claim, as if it had come just now
+    let retried = retry_all(&mut tx, tenant_id, &[id.0]).await?;
     tx.commit().await?;
-    Ok(is_done)
+    Ok(retried == 1)
+}
+
+/// The same for those of them that are dead letters; returns how many were.
+pub async fn replay(env: &Env, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<usize> {
+    let mut tx = env.db.begin().await?;
+    let dead = dead_letters::among(&mut tx, tenant_id, ids).await?;
+    let replayed = retry_all(&mut tx, tenant_id, &dead).await?;
+    tx.commit().await?;
+    Ok(replayed)
+}
+
+async fn retry_all(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<usize> {
+    let retried = activities::retry(tx, tenant_id, ids).await?;
+    if !retried.is_empty() {
+        tx.notify_all(Notice::activities(tenant_id, &retried, Op::Update));
+        tx.notify(something_to_claim(tenant_id));
+    }
+    Ok(retried.len())
 }
 
 /// Ends an activity that nobody shall process. `false`: it is done already, or there is none.
 pub async fn skip(env: &Env, tenant_id: TenantId, id: ActivityId, by: &str) -> store::Result<bool> {
     let mut tx = env.db.begin().await?;
     let is_done = activities::skip(&mut tx, tenant_id, id, by).await?;
-    tell(&mut tx, tenant_id, id, Op::Update);
+    if is_done {
+        tx.notify_all(Notice::activities(tenant_id, &[id.0], Op::Update));
+    }
     tx.commit().await?;
     Ok(is_done)
 }
@@ -64,11 +85,21 @@ pub(crate) async fn remember_again(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid
         ids.iter().map(|id| RememberActivity { activity_id: ActivityId(*id) }).collect();
     if !messages.is_empty() {
         Queue::new(RememberActivity::NAME)?.send(tx, tenant_id, &messages).await?;
-        tx.notify(Notice { tenant_id: Some(tenant_id), kind: "activities".into(), id: String::new(), op: Op::Update });
+        tx.notify_all(Notice::activities(tenant_id, ids, Op::Update));
     }
     Ok(())
 }
 
-fn tell(tx: &mut Tx, tenant_id: TenantId, id: ActivityId, op: Op) {
-    tx.notify(Notice { tenant_id: Some(tenant_id), kind: "activities".into(), id: id.to_string(), op });
+/// To be told after the commit, where several tenants have some.
+pub(crate) fn changed(rows: &[(TenantId, Uuid)]) -> Vec<Notice> {
+    let mut by_tenant: HashMap<TenantId, Vec<Uuid>> = HashMap::new();
+    for (tenant_id, id) in rows {
+        by_tenant.entry(*tenant_id).or_default().push(*id);
+    }
+    by_tenant.iter().flat_map(|(tenant_id, ids)| Notice::activities(*tenant_id, ids, Op::Update)).collect()
+}
+
+/// Wakes agents as if something had come just now. It names no row, so nobody is told of an insert that was none.
+fn something_to_claim(tenant_id: TenantId) -> Notice {
+    Notice { tenant_id: Some(tenant_id), kind: "activities".into(), id: String::new(), op: Op::Insert, ids: Vec::new() }
 }

@@ -177,6 +177,10 @@ impl TxOn<'_> {
         }
     }
 
+    pub fn notify_all(&mut self, notices: impl IntoIterator<Item = Notice>) {
+        notices.into_iter().for_each(|notice| self.notify(notice));
+    }
+
     pub async fn commit(self) -> Result<()> {
         match tokio::time::timeout(COMMIT_LIMIT, self.inner.commit()).await {
             Ok(committed) => committed?,

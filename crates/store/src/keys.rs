@@ -81,6 +81,29 @@ pub async fn revoke(conn: &mut PgConnection, tenant_id: TenantId, id: KeyId) -> 
     Ok(revoked.rows_affected() == 1)
 }
 
+/// Revokes a person's keys of this name but for the newest `kept`; returns those that were still good.
+pub async fn revoke_older(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    person_id: PersonId,
+    name: &str,
+    kept: i64,
+) -> Result<Vec<KeyId>> {
+    let revoked: Vec<Uuid> = sqlx::query_scalar(
+        "update tributary.api_keys set revoked_at = now() where id in (
+             select id from tributary.api_keys where tenant_id = $1 and sales_id = $2 and name = $3 and revoked_at is null
+             order by created_at desc, id desc offset $4)
+         returning id",
+    )
+    .bind(tenant_id.0)
+    .bind(person_id.0)
+    .bind(name)
+    .bind(kept)
+    .fetch_all(conn)
+    .await?;
+    Ok(revoked.into_iter().map(KeyId).collect())
+}
+
 /// The caller a key stands for, if it is good.
 pub async fn authenticate(conn: &mut PgConnection, secret: &Secret) -> Result<Option<Caller>> {
     let row: Option<CallerRow> =

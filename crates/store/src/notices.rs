@@ -168,6 +168,8 @@ async fn hear(db: &Db) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use domain::{Op, TenantId};
+
     use super::*;
 
     #[test]
@@ -175,9 +177,21 @@ mod tests {
         let boot = Uuid::now_v7();
         let mut batch: Vec<Notice> = (0..500).map(|n| Notice::resync(format!("lane:probe{n}"))).collect();
         batch.push(Notice { id: "x".repeat(9_000), ..Notice::resync("documents") });
+        let ids: Vec<Uuid> = (0..1_000).map(|_| Uuid::now_v7()).collect();
+        batch.extend(Notice::activities(TenantId::new(), &ids, Op::Insert));
         let payloads = payloads(boot, &batch);
         assert!(payloads.iter().all(|payload| payload.len() <= PAYLOAD_BYTES));
         let lines: usize = payloads.iter().map(|payload| payload.lines().count() - 1).sum();
         assert_eq!(lines, batch.len());
+        let heard = payloads.iter().flat_map(|payload| payload.lines().skip(1));
+        let heard = heard.map(|line| serde_json::from_str::<Notice>(line).expect("a notice"));
+        assert_eq!(heard.flat_map(|notice| notice.ids).collect::<Vec<_>>(), ids, "rows are named, however many");
+    }
+
+    #[test]
+    fn a_program_without_ids_is_understood() {
+        let heard = r#"{"tenant_id":null,"kind":"activities","id":"7","op":"insert"}"#;
+        let heard: Notice = serde_json::from_str(heard).expect("a notice");
+        assert_eq!((heard.id.as_str(), heard.op, heard.ids.len()), ("7", Op::Insert, 0));
     }
 }

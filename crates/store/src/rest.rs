@@ -1,10 +1,12 @@
 //! The tables and functions that agents written for Supabase use, as PostgREST offers them: names are of a list, values are bound. Everything runs
 //! in the caller's own transaction, so row security, column grants and triggers say what is allowed.
 
+use domain::TenantId;
 use serde_json::{Map, Value};
 use sqlx::{PgConnection, Postgres, QueryBuilder};
+use uuid::Uuid;
 
-use crate::{Error, Result};
+use crate::{Error, Result, claims};
 
 /// A table with its columns, and what PostgreSQL takes their values for.
 #[derive(Debug)]
@@ -86,8 +88,11 @@ pub enum Operator {
     Lte,
     Like,
     Ilike,
+    Match,
+    Imatch,
     In,
     Is,
+    IsDistinct,
 }
 
 /// One condition on a column of a list.
@@ -145,9 +150,15 @@ fn push_conditions(sql: &mut QueryBuilder<Postgres>, conditions: &[Condition]) -
             Operator::Gte => " >= ",
             Operator::Lt => " < ",
             Operator::Lte => " <= ",
+            Operator::IsDistinct => " is distinct from ",
             Operator::Like | Operator::Ilike => {
                 sql.push(if condition.operator == Operator::Like { "::text like " } else { "::text ilike " });
                 sql.push_bind(value().replace('*', "%")).push(")");
+                continue;
+            }
+            Operator::Match | Operator::Imatch => {
+                sql.push(if condition.operator == Operator::Match { "::text ~ " } else { "::text ~* " });
+                sql.push_bind(value()).push(")");
                 continue;
             }
             Operator::In => {
@@ -208,22 +219,37 @@ fn known<'a>(table: &Table, body: &'a Map<String, Value>) -> Result<Vec<((&'stat
     body.iter().map(of).collect()
 }
 
-/// Writes the body's columns into the rows that match; returns those, as they are now.
+/// A tenant's rows by their ids, whole, as they are now.
+pub async fn rows(
+    conn: &mut PgConnection,
+    table: &Table,
+    tenant_id: TenantId,
+    ids: &[Uuid],
+) -> Result<Vec<(Uuid, Value)>> {
+    let mut sql = QueryBuilder::new("select t.id, ");
+    push_columns(&mut sql, table, &[]);
+    sql.push(format!(" from public.{} t where t.id = any (", table.name)).push_bind(ids);
+    // A condition that no index serves: by the one over (tenant_id, created_at) all of a tenant's rows might be read.
+    sql.push(") and (t.tenant_id = ").push_bind(tenant_id.0).push(") is true");
+    Ok(sql.build_query_as().fetch_all(conn).await?)
+}
+
+/// Writes the body's columns into the rows that match; returns those with their ids, as they are now.
 pub async fn update(
     conn: &mut PgConnection,
     table: &Table,
     body: &Map<String, Value>,
     wanted: &Wanted,
-) -> Result<Vec<Value>> {
+) -> Result<Vec<(Uuid, Value)>> {
     let mut sql = QueryBuilder::new(format!("update public.{} t set ", table.name));
     for (nth, ((name, kind), value)) in known(table, body)?.into_iter().enumerate() {
         sql.push(if nth == 0 { "" } else { ", " }).push(format!("{name} = "));
         sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
     }
     push_conditions(&mut sql, &wanted.conditions)?;
-    sql.push(" returning ");
+    sql.push(" returning t.id, ");
     push_columns(&mut sql, table, &wanted.columns);
-    Ok(sql.build_query_scalar().fetch_all(conn).await?)
+    Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
 /// Inserts one row. With `is_upsert` a device that is there already beats instead.
@@ -256,8 +282,16 @@ pub async fn insert(
     Ok(sql.build_query_scalar().fetch_one(conn).await?)
 }
 
-/// Calls a function by its named arguments: rows as an array, else the value.
-pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<String, Value>) -> Result<Value> {
+/// What a function returned, and which activities it changed.
+#[derive(Debug)]
+pub struct Called {
+    /// Rows as an array, else the value.
+    pub value: Value,
+    pub changed: Vec<Uuid>,
+}
+
+/// Calls a function by its named arguments.
+pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<String, Value>) -> Result<Called> {
     let mut sql = QueryBuilder::new(if function.is_set {
         format!("select coalesce(jsonb_agg(to_jsonb(r)), '[]') from public.{}(", function.name)
     } else {
@@ -271,5 +305,13 @@ pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<
         sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
     }
     sql.push(if function.is_set { ") r" } else { "))" });
-    Ok(sql.build_query_scalar().fetch_one(conn).await?)
+    // The sets are claims, and name what they took. The others take away, and only count.
+    let held = if function.is_set { Vec::new() } else { claims::held_long(conn).await? };
+    let value: Value = sql.build_query_scalar().fetch_one(&mut *conn).await?;
+    let changed = match &value {
+        Value::Array(rows) => rows.iter().filter_map(|row| row["id"].as_str()?.parse().ok()).collect(),
+        n if n.as_i64() == Some(0) => Vec::new(),
+        _ => claims::no_longer(conn, &held, "processing").await?.into_iter().map(|(_, id)| id).collect(),
+    };
+    Ok(Called { value, changed })
 }

@@ -4,14 +4,19 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderValue;
+use domain::Notice;
 use engine::Env;
 use engine::intake::Intake;
 use engine::work::Stop;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::api::auth::Callers;
-use crate::api::events::Ring;
+use crate::api::events;
 use crate::api::health::Gauges;
+use crate::edge;
+use crate::realtime::feed::Feed;
+use crate::ring::Ring;
 use crate::ui::signin::Failures;
 
 /// How long a handler waits for the database. With [`AUTH_LIMIT`] before it, a request whose database is away ends within ten seconds.
@@ -28,7 +33,12 @@ pub(crate) struct Inner {
     pub stop: Stop,
     pub metrics: PrometheusHandle,
     pub callers: Callers,
-    pub ring: Ring,
+    /// What changed, for event streams.
+    pub ring: Ring<Notice>,
+    /// The rows that changed, for sockets.
+    pub feed: Feed,
+    /// The policy of every answer.
+    pub policy: HeaderValue,
     pub gauges: Gauges,
     pub failures: Failures,
     pub intake: Intake,
@@ -36,14 +46,15 @@ pub(crate) struct Inner {
 
 impl App {
     pub fn new(env: Env, metrics: PrometheusHandle, stop: Stop) -> Self {
-        let ring = Ring::new(env.db.bus().boot());
         Self(Arc::new(Inner {
             intake: Intake::new(env.clone()),
+            policy: edge::policy(&env.config),
             env,
             stop,
             metrics,
             callers: Callers::default(),
-            ring,
+            ring: Ring::new(events::RING, |_| 1),
+            feed: Feed::default(),
             gauges: Gauges::default(),
             failures: Failures::default(),
         }))

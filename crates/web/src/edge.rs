@@ -24,8 +24,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Larger bodies are given time to arrive, where a door takes them at all.
 const LARGE_BYTES: u64 = 1 << 20;
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; \
+                      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
+
+/// What browsers may do with our answers; framed by nobody but whom `EMBED_ORIGINS` names.
+pub(crate) fn policy(config: &engine::Config) -> HeaderValue {
+    let framed_by = if config.embed_origins.is_empty() { "'none'".into() } else { config.embed_origins.join(" ") };
+    HeaderValue::try_from(format!("{POLICY} {framed_by}")).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}
 
 pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -> Response {
     let started = Instant::now();
@@ -49,7 +55,7 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
         bounded(limit, request, next).instrument(span.clone()).await
     };
     let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
-    protect(response.headers_mut(), &id);
+    protect(response.headers_mut(), &app, &id);
     if route.starts_with("/rest/v1/") {
         rest::open_to_pages(response.headers_mut());
     }
@@ -69,18 +75,19 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     response
 }
 
-/// A large file is minutes of embedding, and to break it off would lose them; so would a large mail on its way. Everything else is
-/// quick or broken.
+/// A large file is minutes of embedding, and to break it off would lose them; so would a large mail on its way, or a recording on its. All
+/// else is quick or broken.
 fn limit(config: &engine::Config, method: &str, route: &str, headers: &HeaderMap) -> Duration {
     let is_document = (method, route) == ("POST", "/api/v1/documents");
     let bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0);
     let is_door = ["/ingest/{key}", "/functions/v1/ingest-activity"].contains(&route);
-    let is_large = is_document || (is_door && bytes > LARGE_BYTES);
-    Duration::from_secs(if is_large { config.document_secs } else { config.request_secs })
+    let is_recording = route.ends_with("/activities/{id}/recording");
+    let is_long = is_document || is_recording || (is_door && bytes > LARGE_BYTES);
+    Duration::from_secs(if is_long { config.document_secs } else { config.request_secs })
 }
 
-/// The handler's answer, or a problem when it takes too long or panics. An event stream answers at once and then streams on
-/// outside of this, so no limit ends it.
+/// The handler's answer, or a problem when it takes too long or panics. An event stream or a socket answers at once and then goes
+/// on outside of this, so no limit ends it.
 async fn bounded(limit: Duration, request: Request, next: Next) -> Response {
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
     match tokio::time::timeout(limit, answered).await {
@@ -94,11 +101,14 @@ async fn bounded(limit: Duration, request: Request, next: Next) -> Response {
     }
 }
 
-fn protect(headers: &mut HeaderMap, request_id: &str) {
+fn protect(headers: &mut HeaderMap, app: &App, request_id: &str) {
+    // A file may be under a stricter one.
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert_with(|| app.policy.clone());
+    if app.env.config.embed_origins.is_empty() {
+        headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY")); // it cannot name anybody
+    }
     let fixed = [
-        (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (X_FRAME_OPTIONS, "DENY"),
         // Not `no-referrer`: with that, browsers send `Origin: null` with our own forms, and the origin check would refuse them.
         (REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
@@ -127,7 +137,8 @@ fn request_id(headers: &HeaderMap) -> String {
 /// A page's reader is a person; whoever calls the API or brings a webhook wants JSON, whatever it accepts.
 fn wants_html(path: &str, headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_program = ["/api/", "/ingest/", "/functions/", "/rest/"].iter().any(|door| path.starts_with(door));
+    let is_program =
+        ["/api/", "/ingest/", "/functions/", "/rest/", "/realtime/"].iter().any(|door| path.starts_with(door));
     !is_program && accepts.contains("text/html")
 }
 

@@ -7,6 +7,8 @@ mod api;
 mod app;
 mod edge;
 mod heads;
+mod realtime;
+mod ring;
 mod server;
 mod ui;
 

@@ -17,15 +17,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::api::{events, router};
 use crate::app::App;
 use crate::heads::Watched;
+use crate::realtime::feed;
 
 /// More than that wait in the kernel's queue until one leaves.
-const MAX_CONNECTIONS: usize = 4_096;
+const MAX_CONNECTIONS: u32 = 4_096;
 /// From the first byte of a request to the end of its headers; also how long an idle connection is kept.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64 * 1024;
@@ -33,6 +34,9 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// Who is at the other end of the connection: a proxy, or the caller itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub SocketAddr);
+
+/// A connection's place among [`MAX_CONNECTIONS`]. A socket that outlives the request which opened it takes it along.
+pub(crate) type Place = Arc<OwnedSemaphorePermit>;
 
 /// The caller's own address. Each proxy of ours says at the end of `X-Forwarded-For` who called it; what comes before is the caller's own
 /// word.
@@ -55,18 +59,19 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, config: &engine:
     address
 }
 
-/// Serves until told to stop, then lets requests in flight finish (bounded by `DRAIN_SECS`). Event streams end at once.
+/// Serves until told to stop, then lets requests in flight finish (bounded by `DRAIN_SECS`). Event streams and sockets end at once.
 pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, stop: Stop) -> anyhow::Result<()> {
     let drain = Duration::from_secs(env.config.drain_secs);
     let app = App::new(env, metrics, stop.clone());
     let mut background = JoinSet::new();
     background.spawn(store::notices::relay(app.env.db.clone()));
     background.spawn(events::fill(app.clone()));
+    background.spawn(feed::fill(app.clone()));
     background.spawn(tidy(app.metrics.clone()));
     background.spawn(app.intake.clone().commit());
     background.spawn(app.intake.clone().note_refusals());
     let router = router::build(app);
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
     let mut connections = JoinSet::new();
     loop {
         let permit = tokio::select! { permit = room.clone().acquire_owned() => permit?, () = stop.stopped() => break };
@@ -81,16 +86,14 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
             }
         };
         let (router, stop) = (router.clone(), stop.clone());
-        connections.spawn(async move {
-            connection(stream, peer, router, stop).await;
-            drop(permit);
-        });
+        connections.spawn(connection(stream, peer, Arc::new(permit), router, stop));
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
-    let drained = tokio::time::timeout(drain, async { while connections.join_next().await.is_some() {} }).await;
-    if drained.is_err() {
-        tracing::warn!("{} connections were cut: they took longer than the drain", connections.len());
+    // Every place is free again when every connection has ended, also those that became sockets.
+    if tokio::time::timeout(drain, room.acquire_many(MAX_CONNECTIONS)).await.is_err() {
+        let left = MAX_CONNECTIONS as usize - room.available_permits();
+        tracing::warn!("{left} connections were cut: they took longer than the drain");
     }
     Ok(())
 }
@@ -103,7 +106,7 @@ async fn tidy(metrics: PrometheusHandle) {
     }
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: Stop) {
+async fn connection(stream: TcpStream, peer: SocketAddr, place: Place, router: Router, stop: Stop) {
     let _ = stream.set_nodelay(true); // only slower without
     let (stream, doubt) = Watched::new(stream);
     let router = TowerToHyperService::new(router);
@@ -111,11 +114,12 @@ async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: S
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Peer(peer));
         request.extensions_mut().insert(doubt.clone());
+        request.extensions_mut().insert(place.clone());
         router.call(request)
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).max_buf_size(HEAD_BYTES);
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = stop.stopped() => {

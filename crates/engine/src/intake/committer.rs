@@ -10,6 +10,7 @@ use domain::{Notice, Op, TenantId};
 use store::activities::{self, Stored};
 use store::crash::{self, Point};
 use store::{Connection, Db};
+use uuid::Uuid;
 
 use super::receive::Counters;
 use super::room::{Room, Waiting};
@@ -19,8 +20,6 @@ const GROUP_LIMIT: Duration = Duration::from_secs(5);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 /// Between tries while the database is away.
 const PAUSE: Duration = Duration::from_millis(50);
-/// More new rows of one tenant than that are told as one.
-const TOLD_APART: usize = 20;
 /// Sent by the insert's trigger; told by us, after the commit.
 const LANE: &str = "remember_activity";
 
@@ -99,9 +98,7 @@ impl Session {
         let stored = activities::insert_group(&mut tx, &rows).await?;
         // An event that was deleted between our two looks: looked at again.
         let stored: Vec<Stored> = stored.into_iter().collect::<Option<_>>().ok_or(store::Error::TimedOut)?;
-        for notice in notices(group, &stored) {
-            tx.notify(notice);
-        }
+        tx.notify_all(notices(group, &stored));
         crash::at(Point::IntakeBeforeCommit)?;
         tx.commit().await?;
         crash::at(Point::IntakeAfterCommit)?;
@@ -111,26 +108,14 @@ impl Session {
 
 /// What to tell after the commit: the lane that remembers, and whoever looks at activities.
 fn notices(group: &[Waiting], stored: &[Stored]) -> Vec<Notice> {
-    let mut new: HashMap<TenantId, Vec<String>> = HashMap::new();
+    let mut new: HashMap<TenantId, Vec<Uuid>> = HashMap::new();
     for (waiting, stored) in group.iter().zip(stored).filter(|(_, stored)| stored.is_new) {
-        let of_tenant = new.entry(waiting.arrival.tenant_id).or_default();
-        if of_tenant.len() <= TOLD_APART {
-            of_tenant.push(stored.id.to_string());
-        }
+        new.entry(waiting.arrival.tenant_id).or_default().push(stored.id.0);
     }
     let mut notices = Vec::new();
-    for (tenant_id, mut ids) in new {
+    for (tenant_id, ids) in new {
         notices.push(Notice::lane(Some(tenant_id), LANE, Op::Insert));
-        if ids.len() > TOLD_APART {
-            ids = vec![String::new()];
-        }
-        let kind = || "activities".to_owned();
-        notices.extend(ids.into_iter().map(|id| Notice {
-            tenant_id: Some(tenant_id),
-            kind: kind(),
-            id,
-            op: Op::Insert,
-        }));
+        notices.extend(Notice::activities(tenant_id, &ids, Op::Insert));
     }
     notices
 }

@@ -1,5 +1,5 @@
-//! Who is calling. Handlers take one of four extractors, so that none can forget to ask: [`Reading`], [`Writing`], [`Managing`]
-//! (the keys) or [`Operating`] (the installation). Pages take [`crate::ui::Visitor`].
+//! Who is calling. Handlers take one of five extractors, so that none can forget to ask: [`Reading`], [`Writing`], [`Hearing`]
+//! (what changes, and recordings), [`Managing`] (the keys) or [`Operating`] (the installation). Pages take [`crate::ui::Visitor`].
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -125,6 +125,11 @@ impl Caller {
     /// Whoever sent this request. Does not yet say that a browser's request is its own page's: see [`Caller::of_api`].
     pub async fn of(headers: &HeaderMap, app: &App) -> Result<Self, ApiError> {
         let credential = Credential::of(headers).ok_or(ApiError::Unauthenticated)?;
+        Self::with(credential, app).await
+    }
+
+    /// Whoever this credential stands for.
+    pub async fn with(credential: Credential, app: &App) -> Result<Self, ApiError> {
         let who = authenticate(app, &credential).await?.ok_or(ApiError::Unauthenticated)?;
         Ok(Self { who, credential })
     }
@@ -185,6 +190,20 @@ callers! {
     Writing(Scope::Write);
     /// May manage its tenant's keys.
     Managing(Scope::Service);
+}
+
+/// May hear what changes, and recordings: a reader, or an agent that processes them.
+pub(crate) struct Hearing(pub Caller);
+
+impl FromRequestParts<App> for Hearing {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::of_api(parts, app).await?;
+        if !caller.may(Scope::Agent) {
+            caller.need(Scope::Read)?;
+        }
+        Ok(Self(caller))
+    }
 }
 
 /// May see what belongs to the installation; for others that does not exist.

@@ -1,12 +1,10 @@
 //! The event stream: hints that something changed, so that a page looks again. Never the change itself.
 //!
-//! One ring per process holds the last notices; each stream has only its place in it. So a slow reader costs nothing: when the
-//! ring has turned past its place it is told to look at everything (`resync`), as is one that comes back with an id we no
-//! longer know.
+//! One [`Ring`] per process holds the last notices; each stream has only its place in it. When the ring has turned past a slow
+//! reader's place it is told to look at everything (`resync`), as is one that comes back with an id we no longer know.
 
 use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -21,15 +19,15 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::auth::{Caller, Reading, authenticate_anew};
+use super::auth::{Caller, Hearing, authenticate_anew};
 use super::error::ApiError;
 use super::extract::Query;
 use crate::app::App;
+use crate::ring::Since;
 
-const RING: usize = 4_096;
-/// Most read from the ring at once; identical ones among them are told once.
-const BATCH: usize = 512;
-/// The least time between two batches of one stream: a busy lane settles thousands of items a second.
+/// How many notices the ring holds.
+pub(crate) const RING: usize = 4_096;
+/// The least time between two batches of one stream, in which identical notices are told once: a busy lane settles thousands of items a second.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often a stream asks whether its caller is still welcome.
 const CHECK: Duration = Duration::from_secs(4);
@@ -58,7 +56,7 @@ pub(crate) struct Change<'a> {
     responses((status = 200, content_type = "text/event-stream", body = Change)))]
 pub(crate) async fn stream(
     State(app): State<App>,
-    Reading(caller): Reading,
+    Hearing(caller): Hearing,
     headers: HeaderMap,
     Query(resume): Query<Resume>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -83,63 +81,11 @@ pub(crate) async fn fill(app: App) {
     }
 }
 
-/// The last notices of this process, numbered from 1.
-pub(crate) struct Ring {
-    boot: Uuid,
-    kept: Mutex<VecDeque<Notice>>,
-    /// The number of the newest; whoever waits for more waits here.
-    latest: watch::Sender<u64>,
-}
-
-#[derive(Debug, PartialEq)]
-enum Since {
-    /// With their numbers, oldest first; empty when there is nothing new.
-    Notices(Vec<(u64, Notice)>),
-    /// Some are gone; the newest is this one.
-    Missed(u64),
-}
-
-impl Ring {
-    pub fn new(boot: Uuid) -> Self {
-        Self { boot, kept: Mutex::default(), latest: watch::Sender::new(0) }
-    }
-
-    fn push(&self, notice: Notice) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == RING {
-            kept.pop_front();
-        }
-        kept.push_back(notice);
-        self.latest.send_modify(|latest| *latest += 1);
-    }
-
-    /// What came after number `seen`.
-    fn since(&self, seen: u64) -> Since {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let latest = *self.latest.borrow();
-        let first = latest - kept.len() as u64 + 1;
-        if seen > latest || seen + 1 < first {
-            return Since::Missed(latest);
-        }
-        let skip = usize::try_from(seen + 1 - first).unwrap_or(usize::MAX);
-        Since::Notices((seen + 1..).zip(kept.iter().skip(skip).cloned()).take(BATCH).collect())
-    }
-
-    fn id(&self, number: u64) -> String {
-        format!("{}-{number}", self.boot)
-    }
-
-    /// The number in an id of this boot.
-    fn number(&self, id: &str) -> Option<u64> {
-        let (boot, number) = id.rsplit_once('-')?;
-        (Uuid::parse_str(boot) == Ok(self.boot)).then(|| number.parse().ok()).flatten()
-    }
-}
-
 /// One stream's place.
 struct Listener {
     app: App,
     caller: Caller,
+    boot: Uuid,
     latest: watch::Receiver<u64>,
     seen: u64,
     ready: VecDeque<Event>,
@@ -150,20 +96,29 @@ struct Listener {
 
 impl Listener {
     fn new(app: App, caller: Caller, last_event_id: Option<&str>) -> Self {
-        let mut latest = app.ring.latest.subscribe();
+        let (boot, mut latest) = (app.env.db.bus().boot(), app.ring.latest());
         let newest = *latest.borrow_and_update();
         // An id we do not know is a place before the ring: that says resync.
-        let seen = last_event_id.map_or(Some(newest), |id| app.ring.number(id));
+        let seen = last_event_id.map_or(Some(newest), |id| number(boot, id));
         let mut ready = VecDeque::new();
         match seen {
             // An id at once, so that whoever is cut off before the first event can resume too.
             Some(seen) => {
-                ready.push_back(Event::default().id(app.ring.id(seen)).retry(Duration::from_secs(2)).comment("welcome"))
+                ready.push_back(Event::default().id(id(boot, seen)).retry(Duration::from_secs(2)).comment("welcome"))
             }
-            None => ready.push_back(resync(&app.ring, newest).retry(Duration::from_secs(2))),
+            None => ready.push_back(resync(boot, newest).retry(Duration::from_secs(2))),
         }
         let now = Instant::now();
-        Self { app, caller, latest, seen: seen.unwrap_or(newest), ready, next_batch: now, next_check: now + CHECK }
+        Self {
+            app,
+            caller,
+            boot,
+            latest,
+            seen: seen.unwrap_or(newest),
+            ready,
+            next_batch: now,
+            next_check: now + CHECK,
+        }
     }
 
     /// The next event; none when the server stops or the caller is no longer welcome.
@@ -184,13 +139,13 @@ impl Listener {
             match self.app.ring.since(self.seen) {
                 Since::Missed(latest) => {
                     self.seen = latest;
-                    self.ready.push_back(resync(&self.app.ring, latest));
+                    self.ready.push_back(resync(self.boot, latest));
                 }
-                Since::Notices(notices) => match notices.last() {
+                Since::New(notices) => match notices.last() {
                     Some((number, _)) => {
                         self.seen = *number;
                         self.ready.extend(
-                            told(&self.caller, &notices).iter().map(|(n, notice)| event(&self.app.ring, *n, notice)),
+                            told(&self.caller, &notices).iter().map(|(n, notice)| event(self.boot, *n, notice)),
                         );
                         self.next_batch = Instant::now() + PAUSE;
                     }
@@ -228,17 +183,27 @@ fn told<'a>(caller: &domain::Caller, notices: &'a [(u64, Notice)]) -> Vec<(u64, 
     told
 }
 
-fn event(ring: &Ring, number: u64, notice: &Notice) -> Event {
+fn event(boot: Uuid, number: u64, notice: &Notice) -> Event {
     if notice.op == Op::Resync {
-        return resync(ring, number);
+        return resync(boot, number);
     }
     let change = Change { kind: &notice.kind, id: &notice.id, op: notice.op };
     // JSON has no raw line breaks, which an event's data must not have.
-    Event::default().id(ring.id(number)).data(serde_json::to_string(&change).unwrap_or_default())
+    Event::default().id(id(boot, number)).data(serde_json::to_string(&change).unwrap_or_default())
 }
 
-fn resync(ring: &Ring, number: u64) -> Event {
-    Event::default().id(ring.id(number)).event("resync").data(r#"{"kind":"*","id":"","op":"resync"}"#)
+fn resync(boot: Uuid, number: u64) -> Event {
+    Event::default().id(id(boot, number)).event("resync").data(r#"{"kind":"*","id":"","op":"resync"}"#)
+}
+
+fn id(boot: Uuid, number: u64) -> String {
+    format!("{boot}-{number}")
+}
+
+/// The number in an id of this boot.
+fn number(boot: Uuid, id: &str) -> Option<u64> {
+    let (of, number) = id.rsplit_once('-')?;
+    (Uuid::parse_str(of) == Ok(boot)).then(|| number.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -261,29 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_resumes_where_it_was_or_is_told_to_look_at_everything() {
-        let ring = Ring::new(Uuid::now_v7());
-        assert_eq!(ring.since(0), Since::Notices(vec![]));
-        assert_eq!(ring.since(1), Since::Missed(0), "a number nobody has given yet");
-        for n in 1..=RING + 10 {
-            ring.push(Notice::resync(n.to_string()));
-        }
-        let latest = RING as u64 + 10;
-        assert_eq!(ring.since(latest), Since::Notices(vec![]));
-        assert_eq!(ring.since(latest - 1), Since::Notices(vec![(latest, Notice::resync(latest.to_string()))]));
-        assert_eq!(ring.since(9), Since::Missed(latest), "number 10 is gone");
-        let Since::Notices(oldest) = ring.since(10) else { panic!("number 11 is still there") };
-        assert_eq!((oldest.len(), oldest[0].0, oldest[0].1.kind.as_str()), (BATCH, 11, "11"));
-    }
-
-    #[test]
     fn ids_of_another_boot_are_not_ours() {
-        let ring = Ring::new(Uuid::now_v7());
-        assert_eq!(ring.number(&ring.id(7)), Some(7));
-        for foreign in
-            ["", "7", "x-7", &format!("{}-7", Uuid::now_v7()), &format!("{}-x", ring.boot), &ring.boot.to_string()]
-        {
-            assert_eq!(ring.number(foreign), None, "{foreign:?}");
+        let boot = Uuid::now_v7();
+        assert_eq!(number(boot, &id(boot, 7)), Some(7));
+        for foreign in ["", "7", "x-7", &id(Uuid::now_v7(), 7), &format!("{boot}-x"), &boot.to_string()] {
+            assert_eq!(number(boot, foreign), None, "{foreign:?}");
         }
     }
 

@@ -11,10 +11,13 @@ use domain::{Notice, Op, Scope};
 use engine::work::Lane as _;
 use engine::work::lanes::remember_activity::RememberActivity;
 use serde_json::{Map, Value, json};
+use store::nodes::Drawn;
 use store::rest::{self, Condition, FUNCTIONS, Function, Operator, Table, Wanted};
+use uuid::Uuid;
 
-use super::auth::Caller;
+use super::auth::{Caller, Credential};
 use super::error::ApiError;
+use super::nodes;
 use crate::app::{App, DB_LIMIT};
 
 const MOST_ROWS: i64 = 1_000;
@@ -29,12 +32,18 @@ pub(crate) struct RestError {
     details: Option<String>,
 }
 
+impl std::fmt::Display for RestError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl RestError {
-    fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+    pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         Self { status, code: code.to_owned(), message: message.into(), details: None }
     }
 
-    fn bad(code: &str, message: impl Into<String>) -> Self {
+    pub fn bad(code: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 }
@@ -81,10 +90,16 @@ impl From<ApiError> for RestError {
 
 /// A key that may act as an agent; a browser's session is not enough, because any page may send requests here.
 async fn agent(app: &App, headers: &HeaderMap) -> Result<Caller, RestError> {
-    let caller = Caller::of(headers, app).await?;
-    if matches!(caller.credential, super::auth::Credential::Session(_)) {
+    agent_with(app, Credential::of(headers)).await
+}
+
+/// The same for whoever shows this.
+pub(crate) async fn agent_with(app: &App, shown: Option<Credential>) -> Result<Caller, RestError> {
+    let credential = shown.ok_or(ApiError::Unauthenticated)?;
+    if matches!(credential, Credential::Session(_)) {
         return Err(ApiError::CrossSite.into());
     }
+    let caller = Caller::with(credential, app).await?;
     caller.need(Scope::Agent)?;
     Ok(caller)
 }
@@ -125,17 +140,21 @@ pub(crate) async fn rpc(
     let arguments = object(&body)?;
     let value = store::within(DB_LIMIT, async {
         let mut tx = app.env.db.begin_as(&caller).await?;
-        let value = rest::call(&mut tx, function, &arguments).await?;
-        tx.notify(Notice {
-            tenant_id: Some(caller.tenant_id),
-            kind: "activities".into(),
-            id: String::new(),
-            op: Op::Update,
-        });
+        let called = rest::call(&mut tx, function, &arguments).await?;
+        tx.notify_all(Notice::activities(caller.tenant_id, &called.changed, Op::Update));
         tx.commit().await?;
-        Ok(value)
+        Ok(called.value)
     });
-    Ok(Json(value.await?).into_response())
+    let value = value.await?;
+    // Of functions that give locks back, how many: those that claim return rows.
+    match value.as_u64() {
+        Some(n) => metrics::counter!("tributary_activity_recoveries_total").increment(n),
+        None => {
+            let agent = caller.person_id.map_or_else(|| "nobody".to_owned(), |person| person.to_string());
+            metrics::counter!("tributary_claim_calls_total", "agent" => agent).increment(1);
+        }
+    }
+    Ok(Json(value).into_response())
 }
 
 /// Selects, updates or inserts.
@@ -208,6 +227,7 @@ async fn update(
     }
     let updated = store::within(DB_LIMIT, async {
         let mut tx = app.env.db.begin_as(caller).await?;
+        let before = drawn(&mut tx, table, caller).await?;
         let rows = rest::update(&mut tx, table, &body, wanted).await?;
         // A row that is there and no longer matches is a lock that was lost; no row would look like success.
         let is_lost = rows.is_empty() && {
@@ -215,10 +235,13 @@ async fn update(
                 wanted.conditions.iter().filter(|condition| condition.column.0 == "id").cloned().collect();
             !by_id.is_empty() && rest::count(&mut tx, table, &by_id).await? > 0
         };
-        if table.name == "activities" && !rows.is_empty() {
-            let tenant_id = Some(caller.tenant_id);
-            tx.notify(Notice::lane(tenant_id, RememberActivity::NAME, Op::Insert));
-            tx.notify(Notice { tenant_id, kind: "activities".into(), id: String::new(), op: Op::Update });
+        let (ids, rows): (Vec<Uuid>, Vec<Value>) = rows.into_iter().unzip();
+        if table.name == "activities" && !ids.is_empty() {
+            tx.notify(Notice::lane(Some(caller.tenant_id), RememberActivity::NAME, Op::Insert));
+            tx.notify_all(Notice::activities(caller.tenant_id, &ids, Op::Update));
+        }
+        if drawn(&mut tx, table, caller).await? != before {
+            tx.notify(nodes::notice(caller));
         }
         tx.commit().await?;
         Ok((rows, is_lost))
@@ -251,7 +274,11 @@ async fn insert(
     let is_upsert = prefers(headers, "resolution=merge-duplicates");
     let row = store::within(DB_LIMIT, async {
         let mut tx = app.env.db.begin_as(caller).await?;
+        let before = drawn(&mut tx, table, caller).await?;
         let row = rest::insert(&mut tx, table, &body, is_upsert, &wanted.columns).await?;
+        if drawn(&mut tx, table, caller).await? != before {
+            tx.notify(nodes::notice(caller));
+        }
         tx.commit().await?;
         Ok(row)
     });
@@ -260,6 +287,14 @@ async fn insert(
         return Ok(StatusCode::CREATED.into_response());
     }
     shaped(StatusCode::CREATED, vec![row], headers)
+}
+
+/// What pages draw of the devices that this caller may beat for. Most heartbeats change nothing of it, and nobody need be told.
+async fn drawn(tx: &mut store::Tx, table: &Table, caller: &Caller) -> store::Result<Vec<Drawn>> {
+    if table.name != "crm_processing_nodes" {
+        return Ok(Vec::new());
+    }
+    store::nodes::drawn(tx, caller.person_id.filter(|_| !caller.may(Scope::Service))).await
 }
 
 /// Rows as an array, or the one row that `.single()` asks for.
@@ -327,7 +362,8 @@ fn parse(table: &Table, query: &str) -> Result<Wanted, RestError> {
     Ok(wanted)
 }
 
-fn condition(column: (&'static str, &'static str), text: &str) -> Result<Condition, RestError> {
+/// `operator.value`, or `not.operator.value`.
+pub(crate) fn condition(column: (&'static str, &'static str), text: &str) -> Result<Condition, RestError> {
     let malformed = || RestError::bad("PGRST100", format!("{text:?} is no filter such as eq.value"));
     let (is_not, rest) = text.strip_prefix("not.").map_or((false, text), |rest| (true, rest));
     let (operator, value) = rest.split_once('.').ok_or_else(malformed)?;
@@ -340,8 +376,11 @@ fn condition(column: (&'static str, &'static str), text: &str) -> Result<Conditi
         "lte" => Operator::Lte,
         "like" => Operator::Like,
         "ilike" => Operator::Ilike,
+        "match" => Operator::Match,
+        "imatch" => Operator::Imatch,
         "in" => Operator::In,
         "is" => Operator::Is,
+        "isdistinct" => Operator::IsDistinct,
         _ => return Err(malformed()),
     };
     let values = match operator {

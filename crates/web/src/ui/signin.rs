@@ -125,7 +125,7 @@ pub(crate) async fn sign_out(State(app): State<App>, posted: Posted<Nothing>) ->
         ended.await?;
         app.callers.forget(caller.key_id);
     }
-    let cookie = cookie("", 0, app.env.config.public_url.as_deref());
+    let cookie = cookie("", 0, &app);
     Ok((StatusCode::SEE_OTHER, [(LOCATION, "/signin".to_owned()), (SET_COOKIE, cookie)]).into_response())
 }
 
@@ -173,13 +173,24 @@ fn page(status: StatusCode, next: &str, trouble: &'static str) -> Result<Respons
 }
 
 fn enter(app: &App, session: &Secret, next: &str) -> Response {
-    let cookie = cookie(session.reveal(), SESSION_SECS, app.env.config.public_url.as_deref());
+    let cookie = cookie(session.reveal(), SESSION_SECS, app);
     (StatusCode::SEE_OTHER, [(LOCATION, safe_next(next).to_owned()), (SET_COOKIE, cookie)]).into_response()
 }
 
-fn cookie(value: &str, secs: u32, public_url: Option<&str>) -> String {
-    let secure = if public_url.is_some_and(|url| url.starts_with("https://")) { "; Secure" } else { "" };
-    format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={secs}; HttpOnly; SameSite=Lax{secure}")
+fn cookie(value: &str, secs: u32, app: &App) -> String {
+    let is_https = app.env.config.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+    let site = same_site(is_https, !app.env.config.embed_origins.is_empty());
+    format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={secs}; HttpOnly; {site}")
+}
+
+/// Where a browser sends our cookie along.
+fn same_site(is_https: bool, is_framed: bool) -> &'static str {
+    match (is_https, is_framed) {
+        (false, _) => "SameSite=Lax",
+        (true, false) => "SameSite=Lax; Secure",
+        // Also from another site's frame, but only within the site in which it was set: that is what partitions are.
+        (true, true) => "SameSite=None; Secure; Partitioned",
+    }
 }
 
 /// Wrong sign-ins of the last minute, by address.
@@ -259,12 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn cookies_are_secure_behind_https() {
-        assert!(!cookie("s", 1, None).contains("Secure"));
-        assert!(!cookie("s", 1, Some("http://a.example")).contains("Secure"));
-        assert_eq!(
-            cookie("s", 1, Some("https://a.example")),
-            "tributary_session=s; Path=/; Max-Age=1; HttpOnly; SameSite=Lax; Secure"
-        );
+    fn cookies_are_secure_behind_https_and_leave_our_site_only_for_frames() {
+        assert_eq!(same_site(false, false), "SameSite=Lax");
+        assert_eq!(same_site(false, true), "SameSite=Lax", "browsers take `None` over https alone");
+        assert_eq!(same_site(true, false), "SameSite=Lax; Secure");
+        assert_eq!(same_site(true, true), "SameSite=None; Secure; Partitioned");
     }
 }

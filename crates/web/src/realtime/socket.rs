@@ -1,0 +1,341 @@
+//! `GET /realtime/v1/websocket`: one client's socket with its topics. What a client may cost is bounded: frames, topics, subscriptions, sockets of
+//! a key; and whoever does not read is cut off, whoever falls behind is sent away to come again.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrade};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use domain::{Op, Secret};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::rest::Table;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::feed::{Event, Seat};
+use super::filter::Filter;
+use super::frames::{Change, Message, Version};
+use crate::api::auth::{Caller, Credential, authenticate_anew};
+use crate::api::error::ApiError;
+use crate::api::extract::Query;
+use crate::api::rest::{self, RestError};
+use crate::app::App;
+use crate::ring::Since;
+use crate::server::Place;
+
+const FRAME_BYTES: usize = 64 * 1024;
+/// What a socket has at hand for reading and for writing.
+const BUFFER_BYTES: usize = 8 * 1024;
+const MOST_TOPICS: usize = 64;
+const MOST_BINDINGS: usize = 32;
+/// Compiled patterns take memory, so a socket has few.
+const MOST_PATTERNS: usize = 8;
+/// Clients beat every 25 s or 30 s.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+/// How often a socket asks whether its caller is still welcome; also how long a client may take to take a frame, because meanwhile nobody asks.
+const CHECK: Duration = Duration::from_secs(4);
+const GOODBYE: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    /// Clients cannot send headers with a socket, so it is here. Our own logs have routes, never queries.
+    apikey: Option<Secret>,
+    vsn: Option<String>,
+}
+
+/// Opens a socket for an agent's key.
+pub(crate) async fn open(
+    State(app): State<App>,
+    Extension(place): Extension<Place>,
+    headers: HeaderMap,
+    query: Result<Query<Asked>, ApiError>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, RestError> {
+    let unread = |_| RestError::bad("PGRST100", "the query cannot be read");
+    let Query(Asked { apikey, vsn }) = query.map_err(unread)?;
+    let caller = rest::agent_with(&app, apikey.map(Credential::Key).or_else(|| Credential::of(&headers))).await?;
+    let unknown = || RestError::bad("PGRST100", "vsn is 1.0.0 or 2.0.0");
+    let version = Version::find(vsn.as_deref()).ok_or_else(unknown)?;
+    let no_socket = |_| RestError::new(StatusCode::UPGRADE_REQUIRED, "PGRST100", "this address is for WebSockets");
+    let upgrade = upgrade.map_err(no_socket)?;
+    let enough = || RestError::new(StatusCode::TOO_MANY_REQUESTS, "53300", "this key has enough sockets");
+    let seat = Seat::take(&app, &caller).ok_or_else(enough)?;
+    let upgrade = upgrade
+        .max_frame_size(FRAME_BYTES)
+        .max_message_size(FRAME_BYTES)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        Session::new(app, caller, version, socket).run().await;
+        drop((seat, place));
+    }))
+}
+
+/// Why a socket ends.
+enum End {
+    /// There is nobody to tell.
+    Left,
+    Close(u16, &'static str),
+}
+
+const GOING_AWAY: End = End::Close(1001, "the server stops");
+const MALFORMED: End = End::Close(1002, "a frame is malformed, or larger than 64 KiB");
+const NO_MESSAGE: End = End::Close(1003, "a frame is no message of Phoenix's");
+const SILENT: End = End::Close(1008, "no heartbeat for a minute");
+const UNWELCOME: End = End::Close(1008, "the key is not accepted");
+/// Clients reconnect, and poll for what they missed.
+const BEHIND: End = End::Close(1013, "fell behind");
+
+struct Session {
+    app: App,
+    caller: Caller,
+    version: Version,
+    socket: WebSocket,
+    topics: HashMap<String, Vec<Binding>>,
+    last_binding: u32,
+    latest: watch::Receiver<u64>,
+    seen: u64,
+    heard: Instant,
+    next_check: Instant,
+}
+
+/// One subscription of a topic.
+struct Binding {
+    id: u32,
+    /// None: any.
+    op: Option<Op>,
+    filter: Filter,
+}
+
+#[derive(Deserialize)]
+struct Join {
+    #[serde(default)]
+    config: JoinConfig,
+}
+
+#[derive(Default, Deserialize)]
+struct JoinConfig {
+    /// Null where a client listens for nothing of the database's.
+    postgres_changes: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    event: String,
+    schema: Option<String>,
+    table: Option<String>,
+    filter: Option<String>,
+}
+
+impl Session {
+    fn new(app: App, caller: Caller, version: Version, socket: WebSocket) -> Self {
+        let mut latest = app.feed.ring.latest();
+        let (seen, now) = (*latest.borrow_and_update(), Instant::now());
+        let (topics, last_binding) = (HashMap::new(), 0);
+        Self { app, caller, version, socket, topics, last_binding, latest, seen, heard: now, next_check: now + CHECK }
+    }
+
+    async fn run(mut self) {
+        let stop = self.app.stop.clone();
+        let end = loop {
+            let done = tokio::select! {
+                frame = self.socket.recv() => match frame {
+                    Some(Ok(frame)) => self.hear(frame).await,
+                    Some(Err(_)) => Err(MALFORMED), // or the connection broke, and nobody hears of this
+                    None => Err(End::Left),
+                },
+                changed = self.latest.changed() => match changed {
+                    Ok(()) => self.tell().await,
+                    Err(_) => Err(GOING_AWAY),
+                },
+                () = tokio::time::sleep_until(self.next_check) => self.check().await,
+                () = stop.stopped() => Err(GOING_AWAY),
+            };
+            if let Err(end) = done {
+                break end;
+            }
+        };
+        let End::Close(code, reason) = end else { return };
+        tracing::debug!(key.id = %self.caller.key_id, code, "a realtime socket was closed: {reason}");
+        let frame = Frame::Close(Some(CloseFrame { code, reason: reason.into() }));
+        let goodbye = async {
+            if self.socket.send(frame).await.is_ok() {
+                while let Some(Ok(_)) = self.socket.recv().await {} // until it says goodbye too
+            }
+        };
+        let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+    }
+
+    async fn check(&mut self) -> Result<(), End> {
+        self.next_check = Instant::now() + CHECK;
+        if self.heard.elapsed() > SILENT_FOR {
+            return Err(SILENT);
+        }
+        // A database that is away revokes nothing.
+        match authenticate_anew(&self.app, &self.caller.credential).await {
+            Ok(false) => Err(UNWELCOME),
+            Ok(true) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn hear(&mut self, frame: Frame) -> Result<(), End> {
+        self.heard = Instant::now();
+        let text = match frame {
+            Frame::Text(text) => text,
+            Frame::Close(_) => return Err(End::Left),
+            // Broadcasts between clients, which are not told here, and pings, which are answered below us.
+            Frame::Binary(_) | Frame::Ping(_) | Frame::Pong(_) => return Ok(()),
+        };
+        let message = self.version.read(&text).ok_or(NO_MESSAGE)?;
+        let answered = match message.event.as_str() {
+            "phx_join" => match self.join(&message).await {
+                Ok(response) => {
+                    let is_of_rows = !self.topics[&message.topic].is_empty();
+                    self.reply(&message, "ok", response).await?;
+                    return if is_of_rows { self.say_subscribed(message.topic).await } else { Ok(()) };
+                }
+                Err(reason) => self.reply(&message, "error", json!({ "reason": reason })),
+            },
+            "access_token" => {
+                if let Some(token) = message.payload["access_token"].as_str() {
+                    self.show(token).await.map_err(|_| UNWELCOME)?;
+                }
+                self.reply(&message, "ok", json!({}))
+            }
+            "phx_leave" => {
+                self.topics.remove(&message.topic);
+                self.reply(&message, "ok", json!({}))
+            }
+            _ => self.reply(&message, "ok", json!({})),
+        };
+        answered.await
+    }
+
+    /// The bindings as they were asked for, each with its id; or why not.
+    async fn join(&mut self, message: &Message<Value>) -> Result<Value, String> {
+        if let Some(token) = message.payload["access_token"].as_str() {
+            self.show(token).await.map_err(|error| error.to_string())?;
+        }
+        let join: Join = Deserialize::deserialize(&message.payload).map_err(|_| "the join's config cannot be read")?;
+        let mut wanted = join.config.postgres_changes.unwrap_or_default();
+        if wanted.len() > MOST_BINDINGS {
+            return Err(format!("a topic has at most {MOST_BINDINGS} subscriptions"));
+        }
+        self.topics.remove(&message.topic); // joined anew, after the client lost it
+        if self.topics.len() >= MOST_TOPICS {
+            return Err(format!("a socket has at most {MOST_TOPICS} topics"));
+        }
+        let mut bindings = Vec::new();
+        for wanted in &mut wanted {
+            self.last_binding += 1; // from 1: clients take 0 for none
+            bindings.push(Binding::new(self.last_binding, wanted)?);
+            if let Value::Object(echoed) = wanted {
+                echoed.insert("id".into(), self.last_binding.into());
+            }
+        }
+        let patterns = self.topics.values().flatten().chain(&bindings).map(|binding| binding.filter.patterns());
+        if patterns.sum::<usize>() > MOST_PATTERNS {
+            return Err(format!("a socket has at most {MOST_PATTERNS} patterns"));
+        }
+        self.topics.insert(message.topic.clone(), bindings);
+        Ok(json!({ "postgres_changes": wanted }))
+    }
+
+    /// A key shown later takes the place of the first; it has to be of the same tenant.
+    async fn show(&mut self, token: &str) -> Result<(), RestError> {
+        let shown = Credential::Key(Secret::new(token.trim()));
+        let caller = rest::agent_with(&self.app, Some(shown)).await?;
+        if caller.tenant_id != self.caller.tenant_id {
+            return Err(ApiError::Unauthenticated.into());
+        }
+        self.caller = caller;
+        Ok(())
+    }
+
+    /// Whatever is new in the feed.
+    async fn tell(&mut self) -> Result<(), End> {
+        let Since::New(events) = self.app.feed.ring.since(self.seen) else { return Err(BEHIND) };
+        for (number, event) in events {
+            self.seen = number;
+            if event.tenant_id != self.caller.tenant_id {
+                continue;
+            }
+            let told: Vec<(String, Vec<u32>)> = self
+                .topics
+                .iter()
+                .map(|(topic, bindings)| (topic.clone(), wanting(bindings, &event)))
+                .filter(|(_, ids)| !ids.is_empty())
+                .collect();
+            for (topic, ids) in told {
+                self.say(topic, "postgres_changes", Change { ids: &ids, data: &event.data }).await?;
+            }
+        }
+        if self.seen < *self.latest.borrow() {
+            self.latest.mark_changed(); // one batch at a time, so that there is time to listen
+        }
+        Ok(())
+    }
+
+    async fn say_subscribed(&mut self, topic: String) -> Result<(), End> {
+        let channel = topic.strip_prefix("realtime:").unwrap_or(&topic).to_owned();
+        let status = json!({ "extension": "postgres_changes", "status": "ok", "message": "Subscribed to PostgreSQL", "channel": channel });
+        self.say(topic, "system", status).await
+    }
+
+    async fn say(&mut self, topic: String, event: &str, payload: impl Serialize) -> Result<(), End> {
+        let (join_ref, r#ref) = (Value::Null, Value::Null);
+        self.send(&Message { join_ref, r#ref, topic, event: event.to_owned(), payload }).await
+    }
+
+    /// Nobody waits for an answer to what has no ref.
+    async fn reply(&mut self, to: &Message<Value>, status: &str, response: Value) -> Result<(), End> {
+        if to.r#ref.is_null() {
+            return Ok(());
+        }
+        let Message { join_ref, r#ref, topic, .. } = to;
+        let payload = json!({ "status": status, "response": response });
+        let (join_ref, r#ref, topic, event) = (join_ref.clone(), r#ref.clone(), topic.clone(), "phx_reply".to_owned());
+        self.send(&Message { join_ref, r#ref, topic, event, payload }).await
+    }
+
+    async fn send(&mut self, message: &Message<impl Serialize>) -> Result<(), End> {
+        let frame = Frame::text(self.version.write(message));
+        match tokio::time::timeout(CHECK, self.socket.send(frame)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(End::Left), // gone, or it does not read
+        }
+    }
+}
+
+impl Binding {
+    fn new(id: u32, wanted: &Value) -> Result<Self, String> {
+        let wanted: Wanted = Deserialize::deserialize(wanted).map_err(|_| "a subscription cannot be read")?;
+        let is_any = |name: &Option<String>, only: &str| name.as_deref().is_none_or(|name| name == only || name == "*");
+        if !is_any(&wanted.schema, "public") || !is_any(&wanted.table, "activities") {
+            return Err("changes are told of the table public.activities alone".into());
+        }
+        let op = match wanted.event.as_str() {
+            "*" => None,
+            "INSERT" => Some(Op::Insert),
+            "UPDATE" => Some(Op::Update),
+            "DELETE" => Some(Op::Delete),
+            other => return Err(format!("{other:?} is none of INSERT, UPDATE, DELETE and *")),
+        };
+        let table = Table::find("activities").ok_or("there are no activities")?;
+        let filter = Filter::new(table, wanted.filter.as_deref().unwrap_or_default())?;
+        Ok(Self { id, op, filter })
+    }
+}
+
+/// Which of these want to hear of it. Of a row that is gone nothing is known but its id, so filters do not apply.
+fn wanting(bindings: &[Binding], event: &Event) -> Vec<u32> {
+    let is_wanted = |binding: &&Binding| {
+        binding.op.is_none_or(|op| op == event.op) && (event.op == Op::Delete || binding.filter.holds(&event.row))
+    };
+    bindings.iter().filter(is_wanted).map(|binding| binding.id).collect()
+}

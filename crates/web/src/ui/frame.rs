@@ -1,0 +1,57 @@
+//! Our pages in a frame of another site's, such as a CRM's: that site is told how agents of the visitor's reach this server.
+
+use axum::Json;
+use axum::extract::State;
+use domain::Scope;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Posted;
+use crate::api::error::ApiError;
+use crate::app::{App, DB_LIMIT};
+
+/// Keys of one person for one site that are good at once: the site may be open in several tabs and on several devices, and what was claimed with
+/// a key is completed with it.
+const KEPT: i64 = 4;
+
+#[derive(Deserialize)]
+pub(crate) struct Framed {
+    /// Who frames us, as far as the browser says it.
+    #[serde(default)]
+    origin: String,
+}
+
+/// What the page's script posts to the site around it, and to whom alone. Every answer has a key of its own.
+pub(crate) async fn tell(State(app): State<App>, posted: Posted<Framed>) -> Result<Json<Value>, ApiError> {
+    let Posted { caller, form } = posted;
+    let allowed = &app.env.config.embed_origins;
+    // Nobody else can frame us, so a single one is meant where the browser does not say.
+    let origin = match (form.origin.as_str(), allowed.as_slice()) {
+        ("", [only]) => only,
+        (given, _) => allowed
+            .iter()
+            .find(|origin| *origin == given)
+            .ok_or(ApiError::Forbidden("this site may not show these pages; EMBED_ORIGINS says which may"))?,
+    };
+    caller.need(Scope::Agent)?; // or a key that may only look would make itself another
+    let person_id = caller.person_id.ok_or(ApiError::Forbidden("this key belongs to nobody who could have agents"))?;
+    let made = store::within(DB_LIMIT, async {
+        let (tenant_id, name) = (caller.tenant_id, format!("frame {origin}"));
+        let mut tx = app.env.db.begin().await?;
+        let revoked = store::keys::revoke_older(&mut tx, tenant_id, person_id, &name, KEPT - 1).await?;
+        let made = store::keys::create(&mut tx, tenant_id, Some(person_id), &name, &[Scope::Agent]).await?;
+        tx.commit().await?;
+        Ok((revoked, made))
+    });
+    let (revoked, (id, secret)) = made.await?;
+    revoked.into_iter().for_each(|id| app.callers.forget(id));
+    tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "key {id} was made for a frame of {origin} by key {}", caller.key_id);
+    let payload = json!({
+        "appName": "atomic-crm",
+        "url": app.env.config.base_url(),
+        "anonKey": secret.reveal(),
+        "tables": ["activities"],
+        "filters": { "activities": "processing_status=eq.raw" },
+    });
+    Ok(Json(json!({ "origin": origin, "message": { "type": "SUPABASE_CONFIG", "payload": payload } })))
+}
