@@ -48,6 +48,8 @@ uuid_ids! {
     ChannelId,
     /// One inbound event.
     ActivityId,
+    /// A device that claims them.
+    NodeId,
     /// One remembered record, message or file.
     DocumentId,
     /// A piece of a document: what is found.

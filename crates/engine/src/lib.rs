@@ -13,7 +13,9 @@ pub mod env;
 pub mod health;
 pub mod intake;
 pub mod memory;
+pub mod recordings;
 pub mod spool;
+pub mod waiting;
 pub mod work;
 
 pub use config::Config;

@@ -1,6 +1,7 @@
 //! Activities: inbound events with their untouched originals. One event of a channel is one row, however often it is delivered.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -173,6 +174,14 @@ pub struct Activity {
     #[sqlx(rename = "provider_id")]
     pub channel_id: Option<Uuid>,
     pub contact_id: Option<i64>,
+    /// Whose work it is; none: everyone's.
+    #[sqlx(rename = "sales_id")]
+    pub person_id: Option<i64>,
+    /// How often an agent took it.
+    #[sqlx(rename = "lock_epoch")]
+    pub tries: i32,
+    /// It failed for good: a dead letter, which waits for a person.
+    pub is_dead: bool,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
@@ -188,10 +197,15 @@ impl Activity {
     }
 }
 
-const COLUMNS: &str = "id, type, direction, processing_status, raw_data, processed_data, metadata, provider_id, contact_id, created_at, updated_at";
+/// What a row says beside its texts.
+const STATE: &str = "a.id, a.type, a.direction, a.processing_status, a.provider_id, a.contact_id, a.sales_id, a.lock_epoch, a.created_at, a.updated_at,
+    a.processing_status = 'failed' and exists (
+        select from public.activity_failures f where f.tenant_id = a.tenant_id and f.original_activity_id = a.id) as is_dead";
 
 pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Option<Activity>> {
-    let sql = format!("select {COLUMNS} from public.activities where tenant_id = $1 and id = $2");
+    let sql = format!(
+        "select {STATE}, a.raw_data, a.processed_data, a.metadata from public.activities a where a.tenant_id = $1 and a.id = $2"
+    );
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
 }
 
@@ -202,6 +216,8 @@ pub enum Of {
     All,
     Channel(ChannelId),
     Contact(ContactId),
+    /// The work of one person.
+    Person(PersonId),
     /// Of nobody we know.
     Unmatched,
     /// Given up: they wait for a person.
@@ -217,21 +233,28 @@ pub struct Wanted {
     pub limit: i64,
 }
 
-/// What a list shows of an activity: texts are cut, and of `metadata` only parties and error are there.
-const LISTED: &str = "a.id, a.type, a.direction, a.processing_status, a.provider_id, a.contact_id, a.created_at, a.updated_at,
-    jsonb_build_object('source_type', a.raw_data -> 'source_type', 'subject', left(a.raw_data ->> 'subject', 300),
+/// What a list shows of an activity's texts: cut, and of `metadata` only parties and error.
+const CUT: &str = "jsonb_build_object('source_type', a.raw_data -> 'source_type', 'subject', left(a.raw_data ->> 'subject', 300),
         'content', left(a.raw_data ->> 'content', 300)) as raw_data,
-    null::jsonb as processed_data,
+    case when a.processing_status = 'completed' then jsonb_strip_nulls(jsonb_build_object(
+        'summary', left(a.processed_data ->> 'summary', 1000), 'transcript', left(a.processed_data ->> 'transcript', 3000),
+        'facts', jsonb_path_query_array(a.processed_data, '$.facts[0 to 11]'))) end as processed_data,
     jsonb_strip_nulls(jsonb_build_object('from', a.metadata -> 'from', 'from_key', a.metadata -> 'from_key', 'to', a.metadata -> 'to',
-        'to_key', a.metadata -> 'to_key', 'error', a.metadata -> 'error')) as metadata";
+        'to_key', a.metadata -> 'to_key', 'error', a.metadata -> 'error', 'retry_count', a.metadata -> 'retry_count')) as metadata";
+
+/// The columns of an [`Activity`] as lists show it, of `public.activities a`.
+pub(crate) fn listed() -> String {
+    format!("{STATE}, {CUT}")
+}
 
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted) -> Result<Vec<Activity>> {
-    let mut sql = QueryBuilder::new(format!("select {LISTED} from public.activities a where a.tenant_id = "));
+    let mut sql = QueryBuilder::new(format!("select {} from public.activities a where a.tenant_id = ", listed()));
     sql.push_bind(tenant_id.0);
     match wanted.of {
         Of::All => &mut sql,
         Of::Channel(id) => sql.push(" and a.provider_id = ").push_bind(id.0),
         Of::Contact(id) => sql.push(" and a.contact_id = ").push_bind(id.0),
+        Of::Person(id) => sql.push(" and a.sales_id = ").push_bind(id.0),
         Of::Unmatched => sql.push(" and a.contact_id is null"),
         Of::Failed => sql.push(" and a.processing_status = 'failed'"),
     };
@@ -273,32 +296,36 @@ pub async fn match_again(
         .await?)
 }
 
-/// Has a failed activity processed again. `false`: none that failed.
-pub async fn retry(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<bool> {
-    let retried = sqlx::query(
-        "update public.activities set processing_status = 'raw', metadata = metadata - 'error' - 'recovery_count' - 'retry_count'
-         where tenant_id = $1 and id = $2 and processing_status = 'failed'",
-    )
-    .bind(tenant_id.0)
-    .bind(id.0)
-    .execute(conn)
-    .await?;
-    Ok(retried.rows_affected() == 1)
+/// Has failed activities processed again, as if they had never failed: their dead letters are gone, so that they can be buried again.
+/// Returns those that were.
+pub async fn retry(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Uuid>> {
+    Ok(sqlx::query_scalar(include_str!("sql/activities_retry.sql")).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
 
-/// Ends an activity that nobody shall process. `false`: it is done, or there is none.
+/// Ends an activity that nobody shall process; it waits for nobody, so it is no dead letter. `false`: it is done, or there is none.
 pub async fn skip(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, by: &str) -> Result<bool> {
-    let skipped = sqlx::query(
-        "update public.activities set processing_status = 'failed', metadata = metadata || jsonb_build_object('error',
-             jsonb_build_object('timestamp', now(), 'type', 'Skipped', 'message', 'skipped by ' || $3::text))
-         where tenant_id = $1 and id = $2 and processing_status <> 'completed'",
-    )
-    .bind(tenant_id.0)
-    .bind(id.0)
-    .bind(by)
-    .execute(conn)
-    .await?;
-    Ok(skipped.rows_affected() == 1)
+    let skipped: i64 = sqlx::query_scalar(include_str!("sql/activity_skip.sql"))
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(by)
+        .fetch_one(conn)
+        .await?;
+    Ok(skipped == 1)
+}
+
+/// Of the newest activities those that came within `new_for` and wait for an agent.
+pub async fn new_and_raw(
+    conn: &mut PgConnection,
+    now: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    new_for: Duration,
+) -> Result<Vec<Uuid>> {
+    Ok(sqlx::query_scalar(include_str!("sql/activities_new_and_raw.sql"))
+        .bind(tenant_id.0)
+        .bind(now)
+        .bind(new_for.as_secs_f64())
+        .fetch_all(conn)
+        .await?)
 }
 
 /// How many arrived in each of the last 60 minutes of the clock, the oldest first.

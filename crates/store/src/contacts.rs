@@ -21,12 +21,9 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// What to call somebody, of what is known.
+    /// What to call them, of what is known.
     pub fn called(&self) -> String {
-        let names = [&self.first_name, &self.last_name].into_iter().flatten().map(|name| name.trim());
-        let name = names.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(" ");
-        let addresses = [&self.email, &self.phone_number].into_iter().flatten().map(String::as_str);
-        [name.as_str()].into_iter().chain(addresses).find(|text| !text.is_empty()).unwrap_or("Somebody").to_owned()
+        crate::people::called([&self.first_name, &self.last_name], [&self.email, &self.phone_number])
     }
 }
 
@@ -135,6 +132,12 @@ pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: &Wanted<
 pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<Option<Contact>> {
     let sql = format!("select {COLUMNS} from public.contacts where tenant_id = $1 and id = $2");
     Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
+}
+
+/// Several at once, in no order.
+pub async fn get_all(conn: &mut PgConnection, tenant_id: TenantId, ids: &[i64]) -> Result<Vec<Contact>> {
+    let sql = format!("select {COLUMNS} from public.contacts where tenant_id = $1 and id = any($2)");
+    Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
 
 /// Addresses by which somebody is recognised, as they were given.

@@ -14,6 +14,32 @@ pub struct Person {
     pub email: Option<String>,
     pub first_name: Option<String>,
     pub last_name: Option<String>,
+    /// How long their work waits before others may take it.
+    pub stale_threshold_minutes: i32,
+    /// Whether others ever may.
+    pub allow_remote_processing: bool,
+    /// The kinds of content that their agents are handed.
+    pub processes: Vec<String>,
+}
+
+impl Person {
+    /// What to call them, of what is known.
+    pub fn called(&self) -> String {
+        called([&self.first_name, &self.last_name], [&self.email])
+    }
+
+    /// The tenant's system person, by whom the built-in agent claims.
+    pub fn is_built_in(&self) -> bool {
+        self.email.as_deref() == Some(crate::claims::BUILT_IN)
+    }
+}
+
+/// By their names, else by the first address.
+pub(crate) fn called<const N: usize>(names: [&Option<String>; 2], addresses: [&Option<String>; N]) -> String {
+    let names = names.into_iter().flatten().map(|name| name.trim());
+    let name = names.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(" ");
+    let addresses = addresses.into_iter().flatten().map(String::as_str);
+    [name.as_str()].into_iter().chain(addresses).find(|text| !text.is_empty()).unwrap_or("Somebody").to_owned()
 }
 
 /// The tenant's person with that address, made on first use.
@@ -36,7 +62,8 @@ pub async fn ensure(conn: &mut PgConnection, tenant_id: TenantId, email: &str) -
 
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Person>> {
     Ok(sqlx::query_as(
-        "select id, user_id, email, first_name, last_name from public.sales where tenant_id = $1 order by id",
+        "select id, user_id, email, first_name, last_name, stale_threshold_minutes, allow_remote_processing, processes
+         from public.sales where tenant_id = $1 order by id",
     )
     .bind(tenant_id.0)
     .fetch_all(conn)

@@ -198,6 +198,16 @@ pub async fn list(conn: &mut PgConnection, due: &[(String, DateTime<Utc>)]) -> R
         .await?)
 }
 
+/// What the workers that are not dead run as: `up`, `worker`.
+pub async fn live_roles(conn: &mut PgConnection) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "select distinct w.role from ai.vectorizer_worker_process p join tributary.workers w on w.process_id = p.id
+         where w.stopped_at is null and w.role is not null and p.last_heartbeat > clock_timestamp() - 10 * p.expected_heartbeat_interval",
+    )
+    .fetch_all(conn)
+    .await?)
+}
+
 pub async fn lanes(conn: &mut PgConnection, id: Uuid) -> Result<Vec<LaneState>> {
     Ok(sqlx::query_as(
         "select lane, lease_secs, holding, progressed_at, claimed_at, done, failed, waited, stale

@@ -24,11 +24,14 @@ async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
         insert into pgmq.q_embed (vt, message) select now() + n * interval '1 s', '{}' from generate_series(-50, 3000) n;";
     conn.execute(sqlx::raw_sql(fill)).await.expect("rows");
     let claim = include_str!("../../../store/src/sql/queue_claim.sql").replace("{q}", "pgmq.q_embed");
-    let hot: [(&str, &str, &[&str]); 5] = [
+    let hot: [(&str, &str, &[&str]); 8] = [
         ("look", include_str!("../../../store/src/sql/documents_look.sql"), &["source_documents_external_key"]),
         ("lock", include_str!("../../../store/src/sql/documents_lock.sql"), &["source_documents_pkey"]),
         ("claim", &claim, &["q_embed_vt_idx", "q_embed_pkey"]),
         ("tenants", include_str!("../../../store/src/sql/activities_tenants.sql"), &["activities_raw_idx"]),
+        ("what waits", include_str!("../../../store/src/sql/waiting_oldest.sql"), &["activities_raw_idx"]),
+        ("how fast it went", include_str!("../../../store/src/sql/waiting_paces.sql"), &["activities_created_idx"]),
+        ("what is in hands", include_str!("../../../store/src/sql/nodes_list.sql"), &["activities_locked_idx"]),
         ("one activity", include_str!("../../../store/src/sql/activity_to_remember.sql"), &["activities_"]),
     ];
     for state in ["never analysed", "analysed"] {

@@ -110,6 +110,12 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": [] })).await;
     }
 
+    /// As for somebody who asked their system for no motion.
+    pub async fn reduce_motion(&self) {
+        let features = json!([{ "name": "prefers-reduced-motion", "value": "reduce" }]);
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+    }
+
     pub async fn close(self) {
         let _ = self.client.clone().close().await;
     }

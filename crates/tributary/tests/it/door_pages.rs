@@ -16,7 +16,7 @@ use crate::intake::new_channel;
 const SOON: Duration = Duration::from_secs(8);
 
 impl Browser {
-    async fn signed_in(app: &App, world: &World) -> Self {
+    pub async fn signed_in(app: &App, world: &World) -> Self {
         let browser = Self::start().await;
         let (_, key) = world.caller(world.tenant_id, &[Scope::Service]).await;
         browser.goto(&format!("{}/signin", app.url)).await;
@@ -26,17 +26,17 @@ impl Browser {
         browser
     }
 
-    async fn click(&self, css: &str) {
+    pub async fn click(&self, css: &str) {
         self.client.find(Locator::Css(css)).await.expect(css).click().await.expect(css);
     }
 
-    async fn typed(&self, css: &str, text: &str) {
+    pub async fn typed(&self, css: &str, text: &str) {
         let field = self.client.find(Locator::Css(css)).await.expect(css);
         field.clear().await.expect(css);
         field.send_keys(text).await.expect(css);
     }
 
-    async fn script(&self, source: &str) -> Value {
+    pub async fn script(&self, source: &str) -> Value {
         self.client.execute(source, vec![]).await.expect(source)
     }
 }
@@ -123,7 +123,7 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     browser.client.find(Locator::LinkText("+15005550006")).await.expect("a link").click().await.expect("a click");
     assert!(browser.shows("A test message", SOON).await, "{}", browser.text().await);
     browser.photograph("contact").await;
-    browser.click(".newest a").await;
+    browser.click(".act h2 a").await;
     assert!(browser.shows("What it says", SOON).await, "{}", browser.text().await);
     browser.photograph("activity").await;
     browser.click("button[formaction$='/skip']").await;
@@ -155,6 +155,9 @@ async fn text_from_outside_stays_text_on_every_page() {
         "/".to_owned(),
         "/contacts".into(),
         "/unmatched".into(),
+        "/activities".into(),
+        "/dead-letters".into(),
+        "/nodes".into(),
         "/settings/channels".into(),
         "/search?q=attack".into(),
     ];
@@ -181,19 +184,49 @@ async fn text_from_outside_stays_text_on_every_page() {
             .execute(&mut *conn)
             .await
             .expect("a refusal");
-        for (from, status) in [(format!("a{nth}@example.com"), "failed"), ((*attack).to_owned(), "raw")] {
+        let person: i64 = sqlx::query_scalar(
+            "insert into sales (tenant_id, first_name, last_name, email) values ($1, $2, $2, $3 || $2) returning id",
+        )
+        .bind(world.tenant_id.0)
+        .bind(attack)
+        .bind(nth.to_string())
+        .fetch_one(&mut *conn)
+        .await
+        .expect("a person");
+        sqlx::query(
+            "insert into crm_processing_nodes (tenant_id, sales_id, app_name, device_name) values ($1, $2, $3, $3)",
+        )
+        .bind(world.tenant_id.0)
+        .bind(person)
+        .bind(attack)
+        .execute(&mut *conn)
+        .await
+        .expect("a device");
+        let known = format!("a{nth}@example.com");
+        for (from, status) in [(&*known, "failed"), (attack, "raw"), (attack, "processing"), (&known, "completed")] {
             let activity: uuid::Uuid = sqlx::query_scalar(
-                "insert into activities (tenant_id, type, processing_status, raw_data, processed_data, metadata, provider_id) values ($1, 'note', $2, $3, $4, $5, $6) returning id",
+                "insert into activities (tenant_id, type, processing_status, raw_data, processed_data, metadata, provider_id, sales_id, locked_at)
+                 values ($1, 'note', $2, $3, $4, $5, $6, $7, case when $2 = 'processing' then now() end) returning id",
             )
             .bind(world.tenant_id.0)
             .bind(status)
             .bind(json!({ "source_type": "text", "content": attack, "subject": attack }))
-            .bind(json!({ "summary": attack, "facts": [attack] }))
+            .bind(json!({ "summary": attack, "facts": [attack, { (*attack): attack }], "transcript": attack }))
             .bind(json!({ "from": from, "to": attack, "error": { "type": attack, "message": attack }, "other": { (*attack): attack } }))
             .bind(id.0)
+            .bind(person)
             .fetch_one(&mut *conn)
             .await
             .expect("an activity");
+            sqlx::query(
+                "insert into activity_failures (tenant_id, original_activity_id, failure_reason, raw_data)
+                 select tenant_id, id, $2, raw_data from activities where id = $1 and processing_status = 'failed'",
+            )
+            .bind(activity)
+            .bind(attack)
+            .execute(&mut *conn)
+            .await
+            .expect("a dead letter");
             sqlx::query("insert into tributary.activity_attachments (tenant_id, activity_id, ordinal, name, content_type, bytes, blob_key) values ($1, $2, 0, $3, $3, 1, 'x')")
                 .bind(world.tenant_id.0)
                 .bind(activity)
@@ -203,7 +236,11 @@ async fn text_from_outside_stays_text_on_every_page() {
                 .expect("a file");
             pages.push(format!("/activities/{activity}"));
         }
-        pages.extend([format!("/settings/channels/{}", id.0), format!("/contacts/{contact}")]);
+        pages.extend([
+            format!("/settings/channels/{}", id.0),
+            format!("/contacts/{contact}"),
+            format!("/activities?person={person}"),
+        ]);
     }
     for page in &pages {
         browser.goto(&format!("{}{page}", app.url)).await;

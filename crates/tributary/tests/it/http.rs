@@ -323,12 +323,12 @@ async fn an_unanswering_database_is_told_and_waited_for() {
 }
 
 /// An event stream, as raw as it comes.
-struct Stream(tokio::net::TcpStream, String);
+pub struct Stream(tokio::net::TcpStream, pub String);
 
 impl Stream {
-    async fn open(site: &Site, key: &Secret, last_id: Option<&str>) -> Self {
+    pub async fn open(app: &App, key: &Secret, last_id: Option<&str>) -> Self {
         let mut socket =
-            tokio::net::TcpStream::connect(site.app.url.trim_start_matches("http://")).await.expect("a connection");
+            tokio::net::TcpStream::connect(app.url.trim_start_matches("http://")).await.expect("a connection");
         let last = last_id.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
         let request =
             format!("GET /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n{last}\r\n", key.reveal());
@@ -337,7 +337,7 @@ impl Stream {
     }
 
     /// Reads until the text is there; false when it does not come.
-    async fn has(&mut self, text: &str, limit: Duration) -> bool {
+    pub async fn has(&mut self, text: &str, limit: Duration) -> bool {
         let read = async {
             let mut chunk = [0; 4_096];
             while !self.1.contains(text) {
@@ -363,8 +363,8 @@ async fn events_arrive_resume_and_stay_within_the_tenant() {
     let (_, key) = site.world.caller(site.world.tenant_id, &[Scope::Read]).await;
     let other = site.world.other_tenant("somebody else").await;
     let (_, stranger) = site.world.caller(other, &[Scope::Read]).await;
-    let mut stream = Stream::open(&site, &key, None).await;
-    let mut foreign = Stream::open(&site, &stranger, None).await;
+    let mut stream = Stream::open(&site.app, &key, None).await;
+    let mut foreign = Stream::open(&site.app, &stranger, None).await;
     assert!(stream.has("200 OK", Duration::from_secs(5)).await && foreign.has("200 OK", Duration::from_secs(5)).await);
 
     // Another process sends: this one relays by NOTIFY.
@@ -386,10 +386,10 @@ async fn events_arrive_resume_and_stay_within_the_tenant() {
 
     let id = stream.1.lines().rev().find_map(|line| line.strip_prefix("id:")).expect("an id").trim().to_owned();
     send().await;
-    let mut resumed = Stream::open(&site, &key, Some(&id)).await;
+    let mut resumed = Stream::open(&site.app, &key, Some(&id)).await;
     assert!(resumed.has("lane:upkeep", Duration::from_secs(5)).await, "nothing was replayed: {}", resumed.1);
     assert!(!resumed.1.contains("resync"), "{}", resumed.1);
-    let mut lost = Stream::open(&site, &key, Some("0190-nowhere-99")).await;
+    let mut lost = Stream::open(&site.app, &key, Some("0190-nowhere-99")).await;
     assert!(lost.has("event: resync", Duration::from_secs(5)).await || lost.1.contains("event:resync"), "{}", lost.1);
 
     site.app.signal(Signal::TERM);

@@ -1,5 +1,7 @@
 //! Tributary as its users meet it: the command line, the HTTP server, the pages in a real browser.
 
+mod agent;
+mod agents;
 mod app;
 mod attacks;
 mod backup;
@@ -7,9 +9,13 @@ mod browser;
 mod channels;
 mod cli;
 mod door_pages;
+mod feed;
+mod frame;
 mod http;
 mod intake;
 mod lifecycle;
 mod memory;
 mod path;
+mod realtime;
+mod recordings;
 mod rest;

@@ -8,13 +8,13 @@ use testkit::World;
 use crate::app::{App, Folder, client};
 use crate::browser::serve;
 
-struct Agent<'a> {
-    app: &'a App,
-    key: Secret,
+pub struct Agent<'a> {
+    pub app: &'a App,
+    pub key: Secret,
 }
 
 impl Agent<'_> {
-    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> (u16, Value) {
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> (u16, Value) {
         let request = client().request(method.parse().expect("a method"), format!("{}/rest/v1/{path}", self.app.url));
         let request = request.header("apikey", self.key.reveal()).bearer_auth(self.key.reveal()).header("prefer", "");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -25,7 +25,7 @@ impl Agent<'_> {
     }
 }
 
-async fn agent<'a>(world: &World, app: &'a App, email: &str) -> Agent<'a> {
+pub async fn agent<'a>(world: &World, app: &'a App, email: &str) -> Agent<'a> {
     let mut conn = world.conn().await;
     let person = people::ensure(&mut conn, world.tenant_id, email).await.expect("a person");
     let (_, key) =

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, ChannelId, ContactId};
+use domain::{ActivityId, ChannelId, ContactId, PersonId};
 use engine::activities as desk;
 use serde::{Deserialize, Serialize};
 use store::activities::{self, Of, Wanted};
@@ -37,6 +37,12 @@ pub(crate) struct Activity {
     metadata: serde_json::Value,
     channel_id: Option<Uuid>,
     contact_id: Option<i64>,
+    /// Whose work it is; none: everyone's.
+    person_id: Option<i64>,
+    /// How often an agent took it.
+    tries: i32,
+    /// It failed for good and waits for a person.
+    is_dead: bool,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -53,6 +59,9 @@ pub(crate) struct ActivitiesQuery {
     /// Only those of this contact.
     #[serde(default, deserialize_with = "blank_is_none")]
     contact: Option<i64>,
+    /// Only the work of this person.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    person: Option<i64>,
     /// Only what is older than this one: `next_before` of the page before.
     #[serde(default, deserialize_with = "blank_is_none")]
     before: Option<Uuid>,
@@ -61,7 +70,7 @@ pub(crate) struct ActivitiesQuery {
     limit: Option<i64>,
 }
 
-/// Activities, the newest first. Texts are cut to 300 characters and of `metadata` only parties and error are here; one by its id is whole.
+/// Activities, the newest first. Texts are cut, and of `metadata` only parties and error are here; one by its id is whole.
 #[utoipa::path(get, path = "/api/v1/activities", tag = "activities", params(ActivitiesQuery),
     responses((status = 200, body = Activities), (status = 400, body = Problem)))]
 pub(crate) async fn list(
@@ -69,13 +78,14 @@ pub(crate) async fn list(
     Reading(caller): Reading,
     Query(query): Query<ActivitiesQuery>,
 ) -> Result<Json<Activities>, ApiError> {
-    let of = match (query.channel, query.contact, query.view.as_deref()) {
+    let of = match (query.channel, query.contact, query.person, query.view.as_deref()) {
         (Some(id), ..) => Of::Channel(ChannelId(id)),
-        (None, Some(id), _) => Of::Contact(ContactId(id)),
-        (None, None, None | Some("all")) => Of::All,
-        (None, None, Some("unmatched")) => Of::Unmatched,
-        (None, None, Some("failed")) => Of::Failed,
-        (None, None, Some(_)) => {
+        (None, Some(id), ..) => Of::Contact(ContactId(id)),
+        (None, None, Some(id), _) => Of::Person(PersonId(id)),
+        (None, None, None, None | Some("all")) => Of::All,
+        (None, None, None, Some("unmatched")) => Of::Unmatched,
+        (None, None, None, Some("failed")) => Of::Failed,
+        (None, None, None, Some(_)) => {
             return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "view is all, unmatched or failed".into()));
         }
     };
@@ -110,6 +120,9 @@ impl From<activities::Activity> for Activity {
             metadata: activity.metadata,
             channel_id: activity.channel_id,
             contact_id: activity.contact_id,
+            person_id: activity.person_id,
+            tries: activity.tries,
+            is_dead: activity.is_dead,
             created_at: activity.created_at,
             updated_at: activity.updated_at,
         }

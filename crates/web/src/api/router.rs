@@ -13,12 +13,12 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::{
-    activities, alerts, channels, contacts, documents, events, health, keys, queues, rest, schedules, search, webhooks,
-    workers,
+    activities, alerts, channels, contacts, dead_letters, documents, events, health, keys, nodes, queues, recordings,
+    rest, schedules, search, webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
-use crate::ui;
+use crate::{realtime, ui};
 
 pub(crate) fn build(app: App) -> Router {
     let body_limit = DefaultBodyLimit::max(app.env.config.request_max_bytes);
@@ -28,6 +28,7 @@ pub(crate) fn build(app: App) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/rest/v1/rpc/{name}", any(rest::rpc))
         .route("/rest/v1/{table}", any(rest::table))
+        .route("/realtime/v1/websocket", get(realtime::socket::open))
         .fallback(async || ApiError::NotFound("page"))
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(body_limit)
@@ -64,6 +65,11 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(activities::retry))
         .routes(routes!(activities::skip))
         .routes(routes!(activities::link))
+        .routes(routes!(recordings::one))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::replay))
+        .routes(routes!(nodes::list))
+        .routes(routes!(nodes::change))
         .routes(routes!(contacts::list, contacts::create))
         .routes(routes!(contacts::one))
         .routes(routes!(webhooks::ingest))
@@ -77,11 +83,17 @@ fn pages() -> Router<App> {
         .route("/search", get(ui::search::show))
         .route("/documents/{id}", get(ui::document::show))
         .route("/documents/{id}/original", get(ui::document::original))
+        .route("/activities", get(ui::feed::show))
         .route("/activities/{id}", get(ui::activities::show))
         .route("/activities/{id}/link", post(ui::activities::link))
+        .route("/activities/{id}/recording", get(ui::activities::recording))
         .route("/activities/{id}/attachments/{nth}", get(ui::activities::attachment))
         .route("/activities/{id}/{action}", post(ui::activities::act))
         .route("/unmatched", get(ui::activities::unmatched))
+        .route("/dead-letters", get(ui::dead_letters::show))
+        .route("/dead-letters/replay", post(ui::dead_letters::replay))
+        .route("/nodes", get(ui::nodes::show))
+        .route("/nodes/{id}", post(ui::nodes::change))
         .route("/contacts", get(ui::contacts::list).post(ui::contacts::create))
         .route("/contacts/{id}", get(ui::contacts::show))
         .route("/settings/channels", get(ui::channels::show).post(ui::channels::create))
@@ -97,6 +109,7 @@ fn pages() -> Router<App> {
         .route("/signin", get(ui::signin::show).post(ui::signin::with_key))
         .route("/signin/once", get(ui::signin::again).post(ui::signin::with_link))
         .route("/signout", post(ui::signin::sign_out))
+        .route("/frame", post(ui::frame::tell))
         .route("/static/{hash}/{name}", get(ui::assets::serve))
 }
 

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
@@ -16,15 +17,19 @@ use store::contacts::{self, Contact};
 use store::memory::documents;
 use uuid::Uuid;
 
+use super::card::Card;
 use super::document::{MOST_TEXT_CHARS, bytes, cut};
 use super::flash::flashes;
+use super::lane::Button;
 use super::layout::Layout;
+use super::signin::safe_next;
 use super::text::{Badge, When, clipped, number, plural, shown_lines};
 use super::{Posted, Visitor, html};
 use crate::api::activities::{link_to, load_list};
 use crate::api::contacts::{AddContact, ContactsQuery, add};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
+use crate::api::recordings;
 use crate::app::{App, DB_LIMIT};
 
 const PAGE: i64 = 50;
@@ -57,22 +62,27 @@ impl Row {
     }
 }
 
-fn badge(activity: &Activity) -> Badge {
+pub(super) fn badge(activity: &Activity) -> Badge {
+    let kind = activity.metadata.get("error").and_then(|error| error.get("type")?.as_str());
     Badge(match activity.processing_status.as_str() {
         "raw" => "waiting",
         "processing" => "working",
         "completed" => "completed",
+        _ if activity.is_dead => "dead",
+        _ if kind == Some("Skipped") => "skipped",
         _ => "failed",
     })
 }
 
 fn title(activity: &Activity) -> String {
     let said = |name: &str| activity.raw_data.get(name).and_then(Value::as_str).unwrap_or_default().trim();
-    let words = [said("subject"), said("content")].into_iter().find(|text| !text.is_empty()).unwrap_or("no words");
+    // A recording's address says nothing to people.
+    let content = if said("source_type") == "url" { "a recording" } else { said("content") };
+    let words = [said("subject"), content].into_iter().find(|text| !text.is_empty()).unwrap_or("no words");
     clipped(&format!("{}: {words}", kind(&activity.r#type)), 120)
 }
 
-fn kind(r#type: &str) -> &str {
+pub(super) fn kind(r#type: &str) -> &'static str {
     match r#type {
         "email" => "E-mail",
         "call" => "Call",
@@ -90,20 +100,14 @@ fn kind(r#type: &str) -> &str {
 struct ActivityPage {
     layout: Layout,
     flash: &'static str,
-    href: String,
+    /// Where an action returns to.
+    here: String,
     title: String,
-    badge: Badge,
-    is_outbound: bool,
-    is_failed: bool,
-    is_open: bool,
-    error: String,
+    card: Card,
     facts: Vec<(&'static str, String)>,
-    at: When,
-    contact: Vec<(String, String)>,
     document: Vec<String>,
+    content_title: &'static str,
     content: String,
-    summary: String,
-    found: Vec<String>,
     attachments: Vec<File>,
     metadata: String,
     may_act: bool,
@@ -119,9 +123,9 @@ struct File {
 #[derive(Deserialize)]
 pub(crate) struct DoneQuery {
     #[serde(default)]
-    done: Flash,
+    pub done: Flash,
     #[serde(default, deserialize_with = "blank_is_none")]
-    before: Option<Uuid>,
+    pub before: Option<Uuid>,
 }
 
 flashes! {
@@ -152,15 +156,17 @@ pub(crate) async fn show(
         };
         let document = documents::of_activity(&mut tx, visitor.tenant_id, ActivityId(id)).await?;
         let files = activities::attachments(&mut tx, visitor.tenant_id, ActivityId(id)).await?;
-        Ok(Some((activity, contact, document, files)))
+        tx.rollback().await?; // nothing was written
+        Ok(Some((activity, contact, document, files, engine::waiting::overview(&app.env, &visitor).await?)))
     });
-    let (activity, contact, document, files) = loaded.await?.ok_or(ApiError::NotFound("activity"))?;
+    let (activity, contact, document, files, overview) = loaded.await?.ok_or(ApiError::NotFound("activity"))?;
     let now = app.env.clock.now();
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let done = activity.processed_data.clone().unwrap_or_default();
-    let error =
-        activity.metadata.get("error").map(|error| format!("{}: {}", text(error, "type"), text(error, "message")));
-    let found = done.get("facts").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut card = Card::new(&activity, contact.as_ref(), &overview, now);
+    card.rest = None; // all of it is here
+    if matches!(activity.processing_status.as_str(), "raw" | "processing") {
+        card.actions.push(Button { label: "Skip", href: format!("{}/skip", card.href) });
+    }
     let file = |(nth, file): (usize, &activities::Attachment)| File {
         href: format!("/activities/{id}/attachments/{nth}"),
         name: clipped(&file.name, 120),
@@ -177,25 +183,15 @@ pub(crate) async fn show(
         facts.extend(value.map(|value| (label, clipped(&value, 200))));
     }
     html(&ActivityPage {
-        layout: Layout::new(&visitor, now, title(&activity), "/contacts"),
+        layout: Layout::new(&visitor, now, title(&activity), "/activities"),
         flash: query.done.in_words(),
-        href: format!("/activities/{id}"),
+        here: card.href.clone(),
         title: title(&activity),
-        badge: badge(&activity),
-        is_outbound: activity.direction == "outbound",
-        is_failed: activity.processing_status == "failed",
-        is_open: matches!(activity.processing_status.as_str(), "raw" | "processing"),
-        error: clipped(&error.unwrap_or_default(), 500),
+        card,
         facts,
-        at: When::new(activity.created_at, now),
-        contact: contact
-            .map(|contact| (format!("/contacts/{}", contact.id), clipped(&contact.called(), 80)))
-            .into_iter()
-            .collect(),
         document: document.map(|id| format!("/documents/{id}")).into_iter().collect(),
+        content_title: if text(&activity.raw_data, "source_type") == "url" { "Where it lies" } else { "What it says" },
         content: shown_lines(&cut(&text(&activity.raw_data, "content"), MOST_TEXT_CHARS)),
-        summary: clipped(&text(&done, "summary"), 1_000),
-        found: found.map(|fact| clipped(fact, 200)).collect(),
         attachments: files.iter().enumerate().map(file).collect(),
         metadata: shown_lines(&cut(
             &serde_json::to_string_pretty(&activity.metadata).unwrap_or_default(),
@@ -231,14 +227,28 @@ pub(crate) async fn attachment(
     Ok((headers, Body::from_stream(pieces.map_err(std::io::Error::other))))
 }
 
+/// The recording of a call, for the player on its page.
+pub(crate) async fn recording(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path(id): Path<Uuid>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    recordings::serve(&app, &visitor, ActivityId(id), &headers).await
+}
+
 #[derive(Deserialize)]
-pub(crate) struct NoFields {}
+pub(crate) struct ActForm {
+    /// Where it was pressed.
+    #[serde(default)]
+    back: String,
+}
 
 /// retry or skip.
 pub(crate) async fn act(
     State(app): State<App>,
     Path((id, action)): Path<(Uuid, String)>,
-    Posted { caller, form: NoFields {} }: Posted<NoFields>,
+    Posted { caller, form }: Posted<ActForm>,
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
     let (is_done, flash) = match action.as_str() {
@@ -254,7 +264,11 @@ pub(crate) async fn act(
         }
         _ => return Err(ApiError::NotFound("page")),
     };
-    Ok(if is_done { flash } else { Flash::Moved }.back(&format!("/activities/{id}")))
+    let back = match safe_next(&form.back) {
+        "/" => format!("/activities/{id}"),
+        back => back.to_owned(),
+    };
+    Ok(if is_done { flash } else { Flash::Moved }.back(&back))
 }
 
 #[derive(Template)]
@@ -282,7 +296,7 @@ pub(crate) async fn unmatched(
     let now = app.env.clock.now();
     let is_more = listed.len() as i64 == PAGE;
     html(&UnmatchedPage {
-        layout: Layout::new(&visitor, now, "Unmatched", "/contacts"),
+        layout: Layout::new(&visitor, now, "Unmatched", "/activities"),
         flash: query.done.in_words(),
         count: if is_more { format!("{}+", number(PAGE)) } else { plural(listed.len() as i64, "event", "events") },
         older: listed.last().filter(|_| is_more).map(|last| format!("/unmatched?before={}", last.id)),

@@ -13,6 +13,21 @@ const redeem = () => {
 redeem();
 addEventListener("hashchange", redeem); // the link was pasted into a tab that is on this page already
 
+// ---- in another site's frame: on arrival that site is told how the visitor's agents reach this server. The server says whether, and whom alone;
+// not on every page that is opened inside the frame, because every telling is a new key.
+const tellParent = async () => {
+  const csrf = document.querySelector("input[name=csrf]")?.value;
+  const from = document.referrer ? new URL(document.referrer) : null;
+  const isOurs = from?.origin === location.origin;
+  if (parent === window || !csrf || (isOurs && from.pathname !== "/signin")) return;
+  const origin = location.ancestorOrigins?.[0] ?? (from && !isOurs ? from.origin : "");
+  const answer = await fetch("/frame", { method: "POST", body: new URLSearchParams({ csrf, origin }) });
+  if (!answer.ok) return;
+  const told = await answer.json();
+  parent.postMessage(told.message, told.origin);
+};
+tellParent().catch(() => {});
+
 // ---- a message is said once: reloading does not repeat it
 const address = new URL(location.href);
 if (address.searchParams.has("done")) {
@@ -87,28 +102,51 @@ if (state && document.querySelector("[data-live]")) {
     state.textContent = words;
   };
 
+  // Where rows have no keys, one that is typed into or marked might turn into its neighbour: such a part waits.
   const isBusy = (part) => {
+    if (part.querySelector("[data-key]")) return false;
     const selection = getSelection();
     return part.contains(document.activeElement) || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
   };
 
-  // What a part says, apart from ages: those alone are no change.
-  const said = (part) => {
-    const copy = part.cloneNode(true);
-    for (const time of copy.querySelectorAll("time")) time.textContent = "";
-    for (const copier of copy.querySelectorAll("[data-copy]")) copier.hidden = true;
-    return copy.innerHTML;
+  // Brings an element to what a fresher one says and touches nothing else, so that what plays, is unfolded, typed, marked or has the focus stays
+  // as it is. A child is the same one by its data-key, else by its place. New ones with a key are marked, for the style sheet.
+  const keyOf = (node) => node.dataset?.key;
+  const renew = (old, fresh) => {
+    for (const name of old.getAttributeNames()) {
+      if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
+    }
+    for (const name of fresh.getAttributeNames()) {
+      const value = fresh.getAttribute(name);
+      if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    const wanted = new Set([...fresh.children].map(keyOf));
+    const known = new Map([...old.children].map((child) => [keyOf(child), child]));
+    for (const [key, child] of known) if (key && !wanted.has(key)) child.remove();
+    let place = old.firstChild;
+    const drop = () => {
+      const gone = place;
+      place = place.nextSibling;
+      gone.remove();
+    };
+    for (const child of [...fresh.childNodes]) {
+      const key = keyOf(child);
+      const isAlike = place && !keyOf(place) && place.nodeName === child.nodeName;
+      const same = key ? known.get(key) : isAlike ? place : null;
+      if (!same) {
+        if (key) child.classList.add("new");
+        old.insertBefore(child, place);
+        continue;
+      }
+      while (key && place && place !== same && !keyOf(place)) drop();
+      if (place === same) place = place.nextSibling;
+      else old.insertBefore(same, place);
+      if (same.nodeType === Node.ELEMENT_NODE) renew(same, child);
+      else if (same.data !== child.data) same.data = child.data;
+    }
+    while (place) drop();
   };
 
-  const swap = (part, now) => {
-    const open = [...part.querySelectorAll("details[open]")].map((fold) => fold.id);
-    part.innerHTML = now;
-    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-    showCopiers();
-  };
-
-  const seen = new Map(); // what each part was last given
-  for (const part of document.querySelectorAll("[data-live]")) seen.set(part, said(part));
   let isLoading = false;
   let last = 0;
   const load = async () => {
@@ -130,12 +168,9 @@ if (state && document.querySelector("[data-live]")) {
       keepClock(fresh.body);
       for (const part of document.querySelectorAll("[data-live]")) {
         const fresher = fresh.getElementById(part.id);
-        const now = fresher && said(fresher);
-        if (fresher && now !== seen.get(part) && !isBusy(part)) {
-          swap(part, now);
-          seen.set(part, now);
-        }
+        if (fresher && !isBusy(part)) renew(part, fresher);
       }
+      showCopiers();
       tellAges();
       if (source && source.readyState === EventSource.OPEN) say("live", "Live");
     } catch {

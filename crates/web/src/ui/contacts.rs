@@ -5,21 +5,20 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use domain::{ContactId, Scope};
+use domain::{ActivityId, ContactId, Scope};
 use serde::Deserialize;
-use store::activities::{self, Of, Wanted};
+use store::activities::Of;
 use store::contacts::{self, Contact};
 
-use super::activities::Row;
+use super::activities::DoneQuery;
+use super::card::Card;
 use super::layout::Layout;
 use super::text::{When, clipped};
-use super::{Posted, Visitor, html};
+use super::{Posted, Visitor, feed, html};
 use crate::api::contacts::{AddContact, ContactsQuery, add, load_list};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
 use crate::app::{App, DB_LIMIT};
-
-const EVENTS: i64 = 50;
 
 #[derive(Template)]
 #[template(path = "contacts.html")]
@@ -130,23 +129,35 @@ struct ContactPage {
     facts: Vec<(&'static str, String)>,
     addresses: Vec<String>,
     made: When,
-    rows: Vec<Row>,
+    flash: &'static str,
+    cards: Vec<Card>,
+    newest: Option<String>,
+    older: Option<String>,
+    /// Where an action returns to.
+    here: String,
+    may_act: bool,
+    csrf: String,
 }
 
 pub(crate) async fn show(
     State(app): State<App>,
     visitor: Visitor,
     Path(id): Path<i64>,
+    Query(query): Query<DoneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (id, tenant_id) = (ContactId(id), visitor.tenant_id);
     let loaded = store::within(DB_LIMIT, async {
         let mut tx = app.env.db.begin_as(&visitor).await?;
         let Some(contact) = contacts::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
-        let addresses = contacts::addresses(&mut tx, tenant_id, id).await?;
-        let wanted = Wanted { of: Of::Contact(id), before: None, limit: EVENTS };
-        Ok(Some((contact, addresses, activities::list(&mut tx, tenant_id, wanted).await?)))
+        Ok(Some((contact, contacts::addresses(&mut tx, tenant_id, id).await?)))
     });
-    let (contact, addresses, events) = loaded.await?.ok_or(ApiError::NotFound("contact"))?;
+    let (contact, addresses) = loaded.await?.ok_or(ApiError::NotFound("contact"))?;
+    let before = query.before.map(ActivityId);
+    let timeline = feed::load(&app, &visitor, Of::Contact(id), before).await?;
+    let at = |before: Option<ActivityId>| match before {
+        Some(before) => format!("/contacts/{id}?before={before}"),
+        None => format!("/contacts/{id}"),
+    };
     let now = app.env.clock.now();
     let text = |label, field: &Option<String>| {
         field.as_deref().filter(|text| !text.is_empty()).map(|text| (label, clipped(text, 100)))
@@ -158,6 +169,12 @@ pub(crate) async fn show(
         facts: [text("Company", &contact.company), tags].into_iter().flatten().collect(),
         addresses: addresses.iter().map(|address| clipped(address, 200)).collect(),
         made: When::new(contact.created_at, now),
-        rows: events.iter().map(|activity| Row::new(activity, now)).collect(),
+        flash: query.done.in_words(),
+        cards: timeline.cards,
+        newest: before.map(|_| at(None)),
+        older: timeline.last.map(|last| at(Some(ActivityId(last)))),
+        here: at(before),
+        may_act: visitor.may(Scope::Write),
+        csrf: visitor.csrf(),
     })
 }

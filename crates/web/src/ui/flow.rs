@@ -41,8 +41,7 @@ pub(super) struct Bar {
 pub(super) struct NewestRow {
     pub badge: Badge,
     pub title: String,
-    /// None for what has no page yet.
-    pub href: Option<String>,
+    pub href: String,
     pub kind: String,
     pub source: String,
     pub at: When,
@@ -80,9 +79,9 @@ fn tiles(flow: Flow, totals: Totals) -> Vec<Tile> {
         tone: if n > 0 { tone } else { "" },
     };
     vec![
-        tile("Arrived today", flow.today, "events since midnight UTC", "#newest-title", ""),
-        tile("Waiting", flow.waiting, "for an agent", "#newest-title", ""),
-        tile("Failed", flow.failed, "events given up", "#newest-title", "bad"),
+        tile("Arrived today", flow.today, "events since midnight UTC", "/activities", ""),
+        tile("Waiting", flow.waiting, "for an agent", "/nodes", ""),
+        tile("Failed", flow.failed, "events given up", "/dead-letters", "bad"),
         tile("Remembered", totals.documents, "documents", "/search", ""),
         tile("Waiting for vectors", totals.pending, "found by their words", "/queues/embed", "warn"),
     ]
@@ -122,7 +121,7 @@ impl NewestRow {
         Self {
             badge: Badge(if listed.is_pending() { "pending" } else { "remembered" }),
             title: clipped(title.unwrap_or(listed.text.trim()), 120),
-            href: Some(format!("/documents/{}", listed.id)),
+            href: format!("/documents/{}", listed.id),
             kind: clipped(&listed.document_type, 60),
             source: clipped(&listed.source_name, 60),
             at: When::new(listed.updated_at, now),
@@ -143,7 +142,7 @@ impl NewestRow {
                 _ => "waiting",
             }),
             title: clipped(&title, 120),
-            href: None,
+            href: format!("/activities/{}", activity.id),
             kind: format!("activity.{}", clipped(&activity.r#type, 60)),
             source: clipped(&activity.source_name, 60),
             at: When::new(activity.created_at, now),

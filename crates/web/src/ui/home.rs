@@ -84,6 +84,7 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
 impl From<&Finding> for FindingRow {
     fn from(finding: &Finding) -> Self {
         let link = match finding.kind {
+            "dead_letters" => Some(("/dead-letters".to_owned(), "Dead letters")),
             "dead_items" => Some((format!("/queues/{}?state=dead", finding.subject), "Show them")),
             "worker_dead" | "worker_stalled" | "no_worker" | "schedule_late" => {
                 Some(("/workers".to_owned(), "Workers"))

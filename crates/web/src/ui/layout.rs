@@ -9,6 +9,8 @@ use super::{Visitor, assets};
 const NAV: &[Section] = &[
     Section { href: "/", label: "Home", icon: "home", is_operators: false },
     Section { href: "/search", label: "Search", icon: "search", is_operators: false },
+    Section { href: "/activities", label: "Activity", icon: "activity", is_operators: false },
+    Section { href: "/nodes", label: "Nodes", icon: "nodes", is_operators: false },
     Section { href: "/contacts", label: "Contacts", icon: "contacts", is_operators: false },
     Section { href: "/settings/channels", label: "Channels", icon: "channels", is_operators: false },
     Section { href: "/queues", label: "Queues", icon: "queues", is_operators: false },

@@ -2,17 +2,22 @@
 
 pub(crate) mod activities;
 pub(crate) mod assets;
+mod card;
 pub(crate) mod channel;
 pub(crate) mod channels;
 pub(crate) mod contacts;
+pub(crate) mod dead_letters;
 pub(crate) mod document;
 pub(crate) mod error;
+pub(crate) mod feed;
 mod flash;
 mod flow;
+pub(crate) mod frame;
 pub(crate) mod home;
 pub(crate) mod item;
 pub(crate) mod lane;
 mod layout;
+pub(crate) mod nodes;
 pub(crate) mod queues;
 pub(crate) mod reference;
 pub(crate) mod search;

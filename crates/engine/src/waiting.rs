@@ -1,0 +1,289 @@
+//! Who could take an activity that waits, by the rules of the claim functions, and about how long that will be.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::Caller;
+use store::nodes::{self, Node, State};
+use store::people::{self, Person};
+use store::waiting::{self, Pace, Waiting};
+use uuid::Uuid;
+
+use crate::Env;
+
+/// So many of those that wait are looked at, the oldest.
+pub const MOST: i64 = 1_000;
+/// From then on anybody may take work whose owner allows it (`claim_stale_activity`), however patient that owner is.
+const STALE_MINUTES: i32 = 5;
+/// What the built-in agent takes at once.
+const BUILT_IN_HANDS: i32 = 32;
+
+/// Who is there, what waits, and for whom.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    pub people: Vec<Person>,
+    pub nodes: Vec<Node>,
+    pub is_built_in_on: bool,
+    pub claimable: Claimable,
+    places: HashMap<Uuid, Place>,
+    paces: Vec<Pace>,
+}
+
+/// How many wait for whom, of the oldest [`MOST`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claimable {
+    /// For an agent of their owner's, which is there.
+    pub own: usize,
+    /// For anybody's.
+    pub global: usize,
+    /// Left by their owner's agents for so long that others may take them.
+    pub stale: usize,
+    /// Others may take them later.
+    pub later: usize,
+    /// For agents that are not there.
+    pub nobody: usize,
+    /// More wait than were looked at.
+    pub is_more: bool,
+}
+
+impl Claimable {
+    pub fn now(&self) -> usize {
+        self.own + self.global + self.stale
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Agents that may take it now have so many hands.
+    Now { hands: i32, is_own: bool },
+    /// Its owner's agents are away; others may take it from then on.
+    Later(DateTime<Utc>),
+    /// No agent is online that could.
+    Nobody,
+}
+
+/// Where an activity stands among those that wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    pub turn: Turn,
+    /// How many are taken before it.
+    pub ahead: usize,
+    /// Until its result, by how fast those before were done; none when nothing of that kind was done lately.
+    pub about_secs: Option<f64>,
+}
+
+/// Somebody who claims now.
+struct Agent<'a> {
+    /// None: the built-in one, which is nobody's.
+    person_id: Option<i64>,
+    processes: &'a [String],
+    concurrency: i32,
+}
+
+/// One look, for one caller.
+pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
+    let mut conn = env.db.acquire().await?;
+    let roles = store::workers::live_roles(&mut conn).await?;
+    drop(conn);
+    let mut tx = env.db.begin_as(caller).await?;
+    let people = people::list(&mut tx, caller.tenant_id).await?;
+    let nodes = nodes::list(&mut tx, env.clock.sql(), caller.tenant_id).await?;
+    let waiting = waiting::oldest(&mut tx, caller.tenant_id, MOST).await?;
+    let paces = waiting::paces(&mut tx, caller.tenant_id).await?;
+    tx.rollback().await?; // nothing was written
+    // As workers decide it, who have the same settings.
+    let is_built_in_on = roles.iter().any(|role| env.config.builtin_agent.unwrap_or(role == "up"));
+    let built_in_processes: Vec<String> = match env.config.transcribe_base_url {
+        Some(_) => vec!["text".into(), "url".into()],
+        None => vec!["text".into()],
+    };
+    let mut agents: Vec<Agent<'_>> = nodes
+        .iter()
+        .filter(|node| node.enabled && node.state() != State::Offline)
+        .filter_map(|node| {
+            let person = people.iter().find(|person| person.id == node.person_id)?;
+            Some(Agent { person_id: Some(person.id), processes: &person.processes, concurrency: node.concurrency })
+        })
+        .collect();
+    // Where it has worked before it is a node, which is heard or switched off; elsewhere it is not yet.
+    let is_known = |node: &Node| {
+        people.iter().any(|person| person.id == node.person_id && person.is_built_in())
+            && (!node.enabled || node.state() != State::Offline)
+    };
+    if is_built_in_on && !nodes.iter().any(is_known) {
+        agents.push(Agent { person_id: None, processes: &built_in_processes, concurrency: BUILT_IN_HANDS });
+    }
+    let found = places(&waiting, &agents, &people, &paces, env.clock.now());
+    let mut claimable = Claimable { is_more: waiting.len() as i64 == MOST, ..Claimable::default() };
+    for (waiting, place) in waiting.iter().zip(&found) {
+        *match place.turn {
+            Turn::Now { .. } if waiting.person_id.is_none() => &mut claimable.global,
+            Turn::Now { is_own: true, .. } => &mut claimable.own,
+            Turn::Now { is_own: false, .. } => &mut claimable.stale,
+            Turn::Later(_) => &mut claimable.later,
+            Turn::Nobody => &mut claimable.nobody,
+        } += 1;
+    }
+    let places = waiting.iter().map(|waiting| waiting.id).zip(found).collect();
+    Ok(Overview { people, nodes, is_built_in_on, claimable, places, paces })
+}
+
+impl Overview {
+    /// None: it waits no longer, or behind more than were looked at (then `claimable.is_more`).
+    pub fn place(&self, activity_id: Uuid) -> Option<&Place> {
+        self.places.get(&activity_id)
+    }
+
+    /// How long one of that type takes, once it is taken; none when none was done lately.
+    pub fn takes_secs(&self, r#type: &str) -> Option<f64> {
+        pace(&self.paces, r#type).map(|pace| pace.took_secs)
+    }
+
+    pub fn person(&self, id: i64) -> Option<&Person> {
+        self.people.iter().find(|person| person.id == id)
+    }
+}
+
+fn pace<'a>(paces: &'a [Pace], r#type: &str) -> Option<&'a Pace> {
+    paces.iter().find(|pace| pace.r#type == r#type)
+}
+
+/// Places of what waits, the oldest first. The oldest go first: that agents prefer their own person's work changes little of "about".
+fn places(
+    waiting: &[Waiting],
+    agents: &[Agent<'_>],
+    people: &[Person],
+    paces: &[Pace],
+    now: DateTime<Utc>,
+) -> Vec<Place> {
+    let (mut ahead, mut ahead_secs) = (0, Some(0.0));
+    let mut found = Vec::with_capacity(waiting.len());
+    for waiting in waiting {
+        let turn = turn(waiting, agents, people, now);
+        let Turn::Now { hands, .. } = turn else {
+            found.push(Place { turn, ahead, about_secs: None });
+            continue;
+        };
+        let pace = pace(paces, &waiting.r#type);
+        let about_secs = pace.zip(ahead_secs).map(|(pace, secs): (&Pace, f64)| secs + pace.took_secs);
+        found.push(Place { turn, ahead, about_secs });
+        ahead += 1;
+        ahead_secs = pace.zip(ahead_secs).map(|(pace, secs)| secs + each_secs(pace, hands));
+    }
+    found
+}
+
+/// How much longer everybody behind waits because of one. While agents were idle most of the time, results came as rarely as events did, and
+/// what one took is the truth; while they were busy it held the waiting too, and the time between two results is.
+fn each_secs(pace: &Pace, hands: i32) -> f64 {
+    let alone = pace.took_secs / f64::from(hands.max(1));
+    pace.gap_secs.map_or(alone, |gap| gap.min(alone))
+}
+
+fn turn(waiting: &Waiting, agents: &[Agent<'_>], people: &[Person], now: DateTime<Utc>) -> Turn {
+    let hands = |is_meant: &dyn Fn(&Agent<'_>) -> bool| -> i32 {
+        let able = agents.iter().filter(|agent| agent.processes.contains(&waiting.source_type));
+        able.filter(|agent| is_meant(agent)).map(|agent| agent.concurrency).sum()
+    };
+    let Some(owner_id) = waiting.person_id else {
+        return match hands(&|_| true) {
+            0 => Turn::Nobody,
+            hands => Turn::Now { hands, is_own: false },
+        };
+    };
+    let own = hands(&|agent| agent.person_id == Some(owner_id));
+    let owner = people.iter().find(|person| person.id == owner_id);
+    let others = match owner {
+        Some(owner) if owner.allow_remote_processing => hands(&|agent| agent.person_id != Some(owner_id)),
+        _ => 0,
+    };
+    let patience = owner.map_or(STALE_MINUTES, |owner| owner.stale_threshold_minutes.min(STALE_MINUTES));
+    let free_at = waiting.created_at + TimeDelta::minutes(patience.into());
+    match (own, others) {
+        (0, 0) => Turn::Nobody,
+        (0, _) if free_at > now => Turn::Later(free_at),
+        (0, others) => Turn::Now { hands: others, is_own: false },
+        (own, others) => Turn::Now { hands: if free_at > now { own } else { own + others }, is_own: true },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANN: i64 = 1;
+    const BOB: i64 = 2;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::days(20_000)
+    }
+
+    fn person(id: i64, minutes: i32, is_shared: bool) -> Person {
+        Person {
+            id,
+            user_id: None,
+            email: None,
+            first_name: None,
+            last_name: None,
+            stale_threshold_minutes: minutes,
+            allow_remote_processing: is_shared,
+            processes: vec!["text".into(), "url".into()],
+        }
+    }
+
+    fn waiting(person_id: Option<i64>, source_type: &str, minutes: i64) -> Waiting {
+        Waiting {
+            id: Uuid::nil(),
+            r#type: if source_type == "url" { "call" } else { "note" }.into(),
+            person_id,
+            source_type: source_type.into(),
+            created_at: now() - TimeDelta::minutes(minutes),
+        }
+    }
+
+    #[test]
+    fn it_is_the_turn_of_whoever_the_claim_functions_would_hand_it_to() {
+        let (both, text) = (["text".to_owned(), "url".into()], ["text".to_owned()]);
+        let ann = Agent { person_id: Some(ANN), processes: &both, concurrency: 2 };
+        let built_in = Agent { person_id: None, processes: &text, concurrency: 32 };
+        let agents = [ann, built_in];
+        let people = [person(ANN, 15, true), person(BOB, 2, true), person(3, 15, true), person(4, 15, false)];
+        let now_by = |hands, is_own| Turn::Now { hands, is_own };
+        let cases = [
+            (None, "text", 0, now_by(34, false)),
+            (None, "url", 0, now_by(2, false)),
+            (None, "", 0, Turn::Nobody),
+            (Some(ANN), "text", 0, now_by(2, true)),
+            (Some(ANN), "text", 6, now_by(34, true)),
+            (Some(BOB), "text", 1, Turn::Later(now() + TimeDelta::minutes(1))),
+            (Some(BOB), "text", 3, now_by(34, false)),
+            (Some(3), "url", 4, Turn::Later(now() + TimeDelta::minutes(1))),
+            (Some(3), "url", 6, now_by(2, false)),
+            (Some(4), "text", 900, Turn::Nobody),
+        ];
+        for (owner, source_type, minutes, expected) in cases {
+            let of = waiting(owner, source_type, minutes);
+            assert_eq!(turn(&of, &agents, &people, now()), expected, "{owner:?}, {source_type}, {minutes} min old");
+            assert_eq!(turn(&of, &[], &people, now()), Turn::Nobody, "nobody is there");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_told_by_how_fast_those_before_were_done() {
+        let pace = |took_secs, gap_secs| Pace { r#type: "call".into(), took_secs, gap_secs };
+        // Quiet: a call every half hour, each done after a minute. Busy: all lay for an hour, and one is done every minute.
+        assert_eq!(each_secs(&pace(60.0, Some(1_800.0)), 2), 30.0);
+        assert_eq!(each_secs(&pace(3_600.0, Some(60.0)), 2), 60.0);
+        assert_eq!(each_secs(&pace(60.0, None), 0), 60.0);
+
+        let both = ["url".to_owned()];
+        let agents = [Agent { person_id: Some(ANN), processes: &both, concurrency: 2 }];
+        let line =
+            [waiting(None, "url", 3), waiting(None, "text", 2), waiting(None, "url", 1), waiting(None, "url", 0)];
+        let found = places(&line, &agents, &[], &[pace(60.0, None)], now());
+        let told: Vec<_> = found.iter().map(|place| (place.ahead, place.about_secs)).collect();
+        assert_eq!(told, [(0, Some(60.0)), (1, None), (1, Some(90.0)), (2, Some(120.0))]);
+        let unknown = places(&line, &agents, &[], &[], now());
+        assert!(unknown.iter().all(|place| place.about_secs.is_none()));
+    }
+}

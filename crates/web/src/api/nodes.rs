@@ -1,0 +1,155 @@
+//! Devices that claim activities: who is there, how much waits for whom, and what a device is told.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use domain::{NodeId, Notice, Op};
+use engine::waiting::{self, Overview};
+use serde::{Deserialize, Serialize};
+use store::nodes;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::auth::{Reading, Writing};
+use super::error::{ApiError, Problem};
+use super::extract::{self, Path};
+use crate::app::{App, DB_LIMIT};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Nodes {
+    nodes: Vec<Node>,
+    /// Whether the built-in agent claims too.
+    is_built_in_on: bool,
+    claimable: Claimable,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Node {
+    id: Uuid,
+    person_id: i64,
+    person: String,
+    app_name: String,
+    device_name: String,
+    /// idle, processing or offline.
+    #[schema(example = "idle")]
+    state: &'static str,
+    /// Whether it shall claim.
+    enabled: bool,
+    /// On how many activities at once it shall work.
+    concurrency: i32,
+    current_activity_id: Option<Uuid>,
+    /// Activities in its person's hands, on whichever device.
+    held: i64,
+    /// Since it started, by its own count.
+    processed_count: i32,
+    last_heartbeat: DateTime<Utc>,
+    created_at: DateTime<Utc>,
+}
+
+/// How many activities wait for whom, of the oldest 1,000.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Claimable {
+    /// Could be claimed now: the sum of the next three.
+    now: usize,
+    /// By agents of their owners.
+    own: usize,
+    /// By anybody's.
+    global: usize,
+    /// By others: their owners' agents left them waiting.
+    stale: usize,
+    /// By others, but not yet.
+    later: usize,
+    /// No agent is online that could.
+    nobody: usize,
+    /// More wait than were looked at.
+    is_more: bool,
+}
+
+/// Devices that claim activities, those heard last first, and how many activities wait for whom.
+#[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", responses((status = 200, body = Nodes)))]
+pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Nodes>, ApiError> {
+    let overview = load(&app, &caller).await?;
+    let waiting::Claimable { own, global, stale, later, nobody, is_more } = overview.claimable;
+    Ok(Json(Nodes {
+        nodes: overview.nodes.iter().map(|node| Node::new(node, &overview)).collect(),
+        is_built_in_on: overview.is_built_in_on,
+        claimable: Claimable { now: overview.claimable.now(), own, global, stale, later, nobody, is_more },
+    }))
+}
+
+pub(crate) async fn load(app: &App, caller: &domain::Caller) -> Result<Overview, ApiError> {
+    Ok(store::within(DB_LIMIT, waiting::overview(&app.env, caller)).await?)
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeNode {
+    /// Whether it shall claim.
+    pub enabled: Option<bool>,
+    /// On how many activities at once it shall work, 1 to 64.
+    #[schema(minimum = 1, maximum = 64)]
+    pub concurrency: Option<i32>,
+}
+
+/// Switches a device on or off, or says on how many activities at once it shall work. It reads that with its next heartbeat.
+#[utoipa::path(patch, path = "/api/v1/nodes/{id}", tag = "nodes", params(("id" = Uuid, Path)), request_body = ChangeNode,
+    responses((status = 200, body = Node), (status = 400, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn change(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+    extract::Json(change): extract::Json<ChangeNode>,
+) -> Result<Json<Node>, ApiError> {
+    apply(&app, &caller, NodeId(id), change).await?;
+    let overview = load(&app, &caller).await?;
+    let node = overview.nodes.iter().find(|node| node.id == id).ok_or(ApiError::NotFound("device"))?;
+    Ok(Json(Node::new(node, &overview)))
+}
+
+pub(crate) async fn apply(app: &App, caller: &domain::Caller, id: NodeId, change: ChangeNode) -> Result<(), ApiError> {
+    if change.concurrency.is_some_and(|n| !(1..=64).contains(&n)) {
+        let what = "concurrency is a number from 1 to 64";
+        return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, what.into()));
+    }
+    let ChangeNode { enabled, concurrency } = change;
+    let changed = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin().await?;
+        let is_there = nodes::change(&mut tx, caller.tenant_id, id, nodes::Change { enabled, concurrency }).await?;
+        tx.notify(notice(caller));
+        tx.commit().await?;
+        Ok(is_there)
+    });
+    if changed.await? { Ok(()) } else { Err(ApiError::NotFound("device")) }
+}
+
+/// That a device looks different now.
+pub(super) fn notice(caller: &domain::Caller) -> Notice {
+    Notice {
+        tenant_id: Some(caller.tenant_id),
+        kind: "nodes".into(),
+        id: String::new(),
+        op: Op::Update,
+        ids: Vec::new(),
+    }
+}
+
+impl Node {
+    fn new(node: &nodes::Node, overview: &Overview) -> Self {
+        Self {
+            id: node.id,
+            person_id: node.person_id,
+            person: overview.person(node.person_id).map(|person| person.called()).unwrap_or_default(),
+            app_name: node.app_name.clone(),
+            device_name: node.device_name.clone(),
+            state: node.state().as_str(),
+            enabled: node.enabled,
+            concurrency: node.concurrency,
+            current_activity_id: node.current_activity_id,
+            held: node.held,
+            processed_count: node.processed_count,
+            last_heartbeat: node.last_heartbeat,
+            created_at: node.created_at,
+        }
+    }
+}

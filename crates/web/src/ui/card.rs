@@ -1,0 +1,302 @@
+//! An activity as a card: what it is, whose turn it is, what came of it, and what a person may do about it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::waiting::{Overview, Turn};
+use serde_json::Value;
+use store::activities::Activity;
+use store::contacts::Contact;
+
+use super::activities::{badge, kind};
+use super::document::{MOST_TEXT_CHARS, cut};
+use super::lane::Button;
+use super::text::{Badge, When, clipped, number, plural, shown_lines, span};
+
+/// As much of a transcript as a list carries (`store::activities`).
+const LISTED_CHARS: usize = 3_000;
+/// As much of a text without a subject as stands for one.
+const TITLE_CHARS: usize = 80;
+
+pub(super) struct Card {
+    pub id: String,
+    pub href: String,
+    /// Its type, for the icon.
+    pub icon: &'static str,
+    pub kind: &'static str,
+    /// Colours it.
+    pub tone: &'static str,
+    pub badge: Badge,
+    pub at: When,
+    pub title: String,
+    /// More of what it says than its title does.
+    pub preview: String,
+    /// `from` or `to`.
+    pub way: &'static str,
+    /// Empty: it carries no address.
+    pub party: String,
+    /// None: nobody we know.
+    pub contact: Option<String>,
+    /// Whose work it is; empty: everyone's.
+    pub owner: String,
+    pub doing: Option<Doing>,
+    pub failure: Option<Failure>,
+    pub recording: Option<String>,
+    pub summary: String,
+    pub found: Vec<String>,
+    pub transcript: String,
+    /// Where the rest of the transcript is.
+    pub rest: Option<String>,
+    pub actions: Vec<Button>,
+}
+
+/// It waits, or an agent has it.
+pub(super) struct Doing {
+    pub words: String,
+    pub note: String,
+    pub times: Vec<When>,
+    /// Somebody works on it, or will soon.
+    pub is_moving: bool,
+}
+
+pub(super) struct Failure {
+    pub words: String,
+    /// Tries so far, and what comes next.
+    pub note: String,
+    pub times: Vec<When>,
+}
+
+impl Card {
+    pub fn new(activity: &Activity, contact: Option<&Contact>, overview: &Overview, now: DateTime<Utc>) -> Self {
+        let said = |name: &str| text(&activity.raw_data, name).trim();
+        let is_recording = said("source_type") == "url" && activity.r#type == "call";
+        let content = if said("source_type") == "url" { "" } else { said("content") }; // an address says nothing to people
+        let title = match (said("subject"), content) {
+            ("", "") if is_recording => "A recording".to_owned(),
+            ("", "") => "Without words".to_owned(),
+            ("", content) => clipped(content, TITLE_CHARS),
+            (subject, _) => clipped(subject, 120),
+        };
+        let is_said = said("subject").is_empty() && content.chars().nth(TITLE_CHARS).is_none();
+        let done = activity.processed_data.as_ref().filter(|_| activity.processing_status == "completed");
+        let result = |name: &str| done.map(|done| text(done, name)).unwrap_or_default();
+        let facts = done.and_then(|done| done.get("facts")).and_then(Value::as_array).into_iter().flatten();
+        let fact = |fact: &Value| clipped(&fact.as_str().map_or_else(|| fact.to_string(), str::to_owned), 200);
+        let href = format!("/activities/{}", activity.id);
+        let failure = (activity.processing_status == "failed").then(|| Failure::new(activity, now));
+        let owner = activity.person_id.and_then(|id| overview.person(id)).map(|owner| clipped(&owner.called(), 60));
+        let is_listed_whole = result("transcript").chars().nth(LISTED_CHARS - 1).is_none();
+        Self {
+            id: activity.id.to_string(),
+            icon: icon(&activity.r#type),
+            kind: kind(&activity.r#type),
+            tone: tone(activity),
+            badge: badge(activity),
+            at: When::new(activity.created_at, now),
+            title,
+            preview: if is_said || content == result("summary") { String::new() } else { clipped(content, 300) },
+            way: if activity.direction == "outbound" { "to" } else { "from" },
+            party: match contact {
+                Some(contact) => clipped(&contact.called(), 80),
+                None => clipped(activity.party().unwrap_or_default(), 80),
+            },
+            contact: contact.map(|contact| format!("/contacts/{}", contact.id)),
+            doing: Doing::new(activity, owner.as_deref(), overview, now),
+            owner: owner.unwrap_or_default(),
+            actions: if failure.is_some() { actions(activity, &href) } else { Vec::new() },
+            failure,
+            recording: is_recording.then(|| format!("{href}/recording")),
+            summary: clipped(result("summary"), 1_000),
+            found: facts.map(fact).collect(),
+            transcript: shown_lines(&cut(result("transcript"), MOST_TEXT_CHARS)),
+            rest: (!is_listed_whole).then(|| href.clone()),
+            href,
+        }
+    }
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_skipped(activity: &Activity) -> bool {
+    activity.metadata.get("error").is_some_and(|error| text(error, "type") == "Skipped")
+}
+
+fn tone(activity: &Activity) -> &'static str {
+    match activity.processing_status.as_str() {
+        "raw" | "processing" => "open",
+        "completed" => "done",
+        _ if is_skipped(activity) => "skipped",
+        _ => "bad",
+    }
+}
+
+/// A type that we know, as the style sheet names it.
+fn icon(r#type: &str) -> &'static str {
+    domain::ActivityType::parse(r#type).unwrap_or(domain::ActivityType::Other).as_str()
+}
+
+fn actions(activity: &Activity, href: &str) -> Vec<Button> {
+    let retry = Button { label: "Retry", href: format!("{href}/retry") };
+    let skip = (!is_skipped(activity)).then(|| Button { label: "Skip", href: format!("{href}/skip") });
+    std::iter::once(retry).chain(skip).collect()
+}
+
+impl Doing {
+    fn new(activity: &Activity, owner: Option<&str>, overview: &Overview, now: DateTime<Utc>) -> Option<Self> {
+        let moving = |words: String, note: String| Self { words, note, times: Vec::new(), is_moving: true };
+        let waits = |note| moving("Waiting for an agent".into(), note);
+        match activity.processing_status.as_str() {
+            "processing" => {
+                let takes = overview.takes_secs(&activity.r#type).map(|secs| format!("usually takes {}", about(secs)));
+                return Some(moving("Processing content…".into(), takes.unwrap_or_default()));
+            }
+            "raw" => {}
+            _ => return None,
+        }
+        let Some(place) = overview.place(activity.id) else {
+            // Behind all that were looked at, or taken this moment.
+            let more = format!("more than {} before it", number(engine::waiting::MOST));
+            return Some(waits(if overview.claimable.is_more { more } else { String::new() }));
+        };
+        Some(match (place.turn, place.about_secs, place.ahead) {
+            (Turn::Now { .. }, Some(secs), _) => waits(format!("done in {}", about(secs))),
+            (Turn::Now { .. }, None, 0) => waits("it is next".into()),
+            (Turn::Now { .. }, None, ahead) => waits(format!("{} before it", number(ahead as i64))),
+            (Turn::Later(at), ..) => Self {
+                words: format!("Waiting for an agent of {}", owner.unwrap_or("its owner")),
+                note: "others may take it".into(),
+                times: vec![When::new(at, now)],
+                is_moving: true,
+            },
+            (Turn::Nobody, ..) => Self {
+                words: "No agent is online that could process it".into(),
+                note: String::new(),
+                times: Vec::new(),
+                is_moving: false,
+            },
+        })
+    }
+}
+
+/// Never more exact than it can be.
+fn about(secs: f64) -> String {
+    let secs = secs.ceil().clamp(1.0, 1e9) as i64;
+    format!("about {}", span(if secs > 10 { (secs + 4) / 5 * 5 } else { secs }))
+}
+
+impl Failure {
+    fn new(activity: &Activity, now: DateTime<Utc>) -> Self {
+        let error = activity.metadata.get("error").cloned().unwrap_or_default();
+        let (what, message) = (in_words(text(&error, "type")), text(&error, "message").trim());
+        let tries = match activity.tries {
+            0 => String::new(),
+            tries => format!("tried {}", plural(tries.into(), "time", "times")),
+        };
+        let (next, at) = next(activity, text(&error, "type"), text(&error, "timestamp"));
+        let note = [tries.as_str(), next].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        Self {
+            words: clipped(&if message.is_empty() { what.to_owned() } else { format!("{what}: {message}") }, 500),
+            note,
+            times: at.map(|at| When::new(at, now)).into_iter().collect(),
+        }
+    }
+}
+
+fn in_words(r#type: &str) -> &str {
+    match r#type {
+        "TranscriptionError" => "The recording could not be transcribed",
+        "DownloadError" => "The recording could not be fetched",
+        "LLMError" => "The language model could not be asked",
+        "ValidationError" => "What it carries could not be read",
+        "Abandoned" => "Every agent that took it fell silent",
+        "Skipped" => "Nobody shall process it",
+        "" | "Error" => "It failed",
+        other => other,
+    }
+}
+
+/// What becomes of it without a person, and when: as the database's `retry_failed` does it.
+fn next(activity: &Activity, r#type: &str, timestamp: &str) -> (&'static str, Option<DateTime<Utc>>) {
+    if activity.is_dead {
+        return ("given up", None);
+    }
+    if matches!(r#type, "Skipped" | "Abandoned") {
+        return ("", None);
+    }
+    let failed_at = DateTime::parse_from_rfc3339(timestamp).map_or(activity.updated_at, |at| at.with_timezone(&Utc));
+    let due = failed_at + TimeDelta::hours(1);
+    let retries = activity.metadata.get("retry_count").and_then(Value::as_i64).unwrap_or(0);
+    let is_tried = retries < 3 && activity.created_at > due - TimeDelta::hours(24);
+    (if is_tried { "tried again by itself" } else { "will be given up" }, Some(due))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn failed(error: Value, retries: i64, hours: i64) -> Activity {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        Activity {
+            id: Uuid::nil(),
+            r#type: "call".into(),
+            direction: "inbound".into(),
+            processing_status: "failed".into(),
+            raw_data: json!({ "source_type": "url", "content": "https://api.example/RE1" }),
+            processed_data: None,
+            metadata: json!({ "error": error, "retry_count": retries }),
+            channel_id: None,
+            contact_id: None,
+            person_id: None,
+            tries: 2,
+            is_dead: false,
+            created_at: now - TimeDelta::hours(hours),
+            updated_at: now,
+        }
+    }
+
+    #[test]
+    fn a_failure_says_what_comes_next() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        let away = json!({ "type": "LLMError", "message": "503", "timestamp": now.to_rfc3339() });
+        let told = |activity: &Activity| {
+            let failure = Failure::new(activity, now);
+            (failure.words, failure.note, failure.times.len())
+        };
+        let words = "The language model could not be asked: 503".to_owned();
+        let again = (words.clone(), "tried 2 times, tried again by itself".to_owned(), 1);
+        let ends = (words.clone(), "tried 2 times, will be given up".to_owned(), 1);
+        assert_eq!(told(&failed(away.clone(), 2, 22)), again);
+        assert_eq!(told(&failed(away.clone(), 3, 1)), ends, "three times were enough");
+        assert_eq!(told(&failed(away.clone(), 0, 23)), ends, "a day is over then");
+        let buried = Activity { is_dead: true, ..failed(away, 3, 30) };
+        assert_eq!(told(&buried), (words, "tried 2 times, given up".into(), 0));
+        let skipped = failed(json!({ "type": "Skipped", "message": "skipped by Ann" }), 0, 1);
+        assert_eq!(told(&skipped), ("Nobody shall process it: skipped by Ann".into(), "tried 2 times".into(), 0));
+        assert_eq!((tone(&skipped), actions(&skipped, "/x").len()), ("skipped", 1));
+        let odd = failed(json!("out of paper"), 0, 1);
+        assert_eq!(told(&odd).0, "It failed");
+    }
+
+    #[test]
+    fn an_estimate_is_no_more_exact_than_it_can_be() {
+        let cases = [
+            (0.0, "about 1 s"),
+            (9.2, "about 10 s"),
+            (11.0, "about 15 s"),
+            (97.0, "about 1 min"),
+            (7_300.0, "about 2 h"),
+        ];
+        for (secs, words) in cases {
+            assert_eq!(about(secs), words);
+        }
+        assert_eq!(about(f64::INFINITY), "about 11574 d");
+    }
+
+    #[test]
+    fn a_type_of_somebody_elses_has_an_icon_too() {
+        assert_eq!((icon("call"), icon("\"><b>")), ("call", "other"));
+    }
+}

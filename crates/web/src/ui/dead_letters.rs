@@ -1,0 +1,121 @@
+//! Dead letters: activities that failed for good, why, and back to the agents with them.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use domain::Scope;
+use serde::Deserialize;
+use store::dead_letters::DeadLetter;
+use uuid::Uuid;
+
+use super::activities::Row;
+use super::flash::flashes;
+use super::layout::Layout;
+use super::signin::safe_next;
+use super::text::{When, clipped, number, plural};
+use super::{Posted, Visitor, html};
+use crate::api::dead_letters::{load_list, replay_all};
+use crate::api::error::ApiError;
+use crate::api::extract::{Query, blank_is_none};
+use crate::app::App;
+
+const HERE: &str = "/dead-letters";
+const PAGE: i64 = 50;
+
+#[derive(Template)]
+#[template(path = "dead_letters.html")]
+struct DeadLettersPage {
+    layout: Layout,
+    flash: &'static str,
+    letters: Vec<Letter>,
+    /// Of all that are shown, as the form sends them.
+    ids: String,
+    all: String,
+    newest: Option<String>,
+    older: Option<String>,
+    /// Where an action returns to.
+    here: String,
+    may_act: bool,
+    csrf: String,
+}
+
+struct Letter {
+    row: Row,
+    buried: When,
+    reason: String,
+    tries: String,
+}
+
+impl Letter {
+    fn new(letter: &DeadLetter, now: DateTime<Utc>) -> Self {
+        Self {
+            row: Row::new(&letter.activity, now),
+            buried: When::new(letter.buried_at, now),
+            reason: clipped(&letter.reason, 300),
+            tries: number(letter.activity.tries.into()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LettersQuery {
+    #[serde(default, deserialize_with = "blank_is_none")]
+    before: Option<i64>,
+    #[serde(default)]
+    done: Flash,
+}
+
+flashes! {
+    Flash {
+        Replayed = "replayed": "What was replayed waits for an agent again, as if it had never failed.",
+        Moved = "moved": "Nothing of it was a dead letter any more, so nothing was changed.",
+        // A card's Skip comes back here too.
+        Skipped = "skipped": "It was skipped. Retry on its page brings it back.",
+    }
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Query(query): Query<LettersQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (listed, next) = load_list(&app, &visitor, query.before, PAGE).await?;
+    let now = app.env.clock.now();
+    let address = |before: i64| format!("{HERE}?before={before}");
+    let ids: Vec<String> = listed.iter().map(|letter| letter.activity.id.to_string()).collect();
+    html(&DeadLettersPage {
+        layout: Layout::new(&visitor, now, "Dead letters", "/activities"),
+        flash: query.done.in_words(),
+        letters: listed.iter().map(|letter| Letter::new(letter, now)).collect(),
+        all: plural(ids.len() as i64, "activity", "activities"),
+        ids: ids.join(","),
+        newest: query.before.map(|_| HERE.to_owned()),
+        older: next.map(address),
+        here: query.before.map_or_else(|| HERE.to_owned(), address),
+        may_act: visitor.may(Scope::Write),
+        csrf: visitor.csrf(),
+    })
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ReplayForm {
+    /// Of activities, with commas between.
+    ids: String,
+    #[serde(default)]
+    back: String,
+}
+
+pub(crate) async fn replay(
+    State(app): State<App>,
+    Posted { caller, form }: Posted<ReplayForm>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let ids: Vec<Uuid> = form.ids.split(',').filter_map(|id| id.parse().ok()).take(PAGE as usize).collect();
+    let replayed = replay_all(&app, &caller, &ids).await?;
+    let back = match safe_next(&form.back) {
+        "/" => HERE,
+        back => back,
+    };
+    Ok(if replayed > 0 { Flash::Replayed } else { Flash::Moved }.back(back))
+}

@@ -1,0 +1,188 @@
+//! Nodes: people's devices that claim activities, what each is told, and how much waits for whom.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use domain::{NodeId, Scope};
+use engine::waiting::Overview;
+use serde::Deserialize;
+use store::nodes::{self, State as NodeState};
+use uuid::Uuid;
+
+use super::flash::flashes;
+use super::home::Tile;
+use super::layout::Layout;
+use super::text::{When, clipped, number, plural};
+use super::{Posted, Visitor, html};
+use crate::api::error::ApiError;
+use crate::api::extract::{Path, Query, blank_is_none};
+use crate::api::nodes::{ChangeNode, apply, load};
+use crate::app::App;
+
+const HERE: &str = "/nodes";
+
+#[derive(Template)]
+#[template(path = "nodes.html")]
+struct NodesPage {
+    layout: Layout,
+    flash: &'static str,
+    tiles: Vec<Tile>,
+    built_in: &'static str,
+    cards: Vec<NodeCard>,
+    /// Where agents find this server.
+    url: String,
+    may_act: bool,
+    csrf: String,
+}
+
+struct NodeCard {
+    id: String,
+    href: String,
+    device: String,
+    person: String,
+    app: String,
+    state: &'static str,
+    /// `processing 3`.
+    words: String,
+    current: Option<String>,
+    is_enabled: bool,
+    concurrency: i32,
+    processed: String,
+    heard: When,
+    known: When,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct DoneQuery {
+    #[serde(default)]
+    done: Flash,
+}
+
+flashes! {
+    Flash {
+        Enabled = "enabled": "It is on, and claims again from its next heartbeat on.",
+        Disabled = "disabled": "It is off: it finishes what it has, and claims nothing more from its next heartbeat on.",
+        Saved = "saved": "Saved. The device reads it with its next heartbeat.",
+        Refused = "refused": "How many at once is a number from 1 to 64.",
+        Gone = "gone": "There is no such device any more.",
+    }
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Query(query): Query<DoneQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    let overview = load(&app, &visitor).await?;
+    let now = app.env.clock.now();
+    html(&NodesPage {
+        layout: Layout::new(&visitor, now, "Nodes", HERE),
+        flash: query.done.in_words(),
+        tiles: tiles(&overview),
+        built_in: if overview.is_built_in_on {
+            "The built-in agent is on: it takes what is everyone's, and what others left waiting."
+        } else {
+            "The built-in agent is off, or no worker runs: everything waits for people's agents."
+        },
+        cards: overview.nodes.iter().map(|node| NodeCard::new(node, &overview, now)).collect(),
+        url: app.env.config.base_url(),
+        may_act: visitor.may(Scope::Write),
+        csrf: visitor.csrf(),
+    })
+}
+
+fn tiles(overview: &Overview) -> Vec<Tile> {
+    let waiting = overview.claimable;
+    let count = |n: usize| format!("{}{}", number(n as i64), if waiting.is_more { "+" } else { "" });
+    let parts = [(waiting.global, "everyone's"), (waiting.own, "agents' own"), (waiting.stale, "left by others")];
+    let parts: Vec<String> =
+        parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, whose)| format!("{} {whose}", number(n as i64))).collect();
+    let online = overview.nodes.iter().filter(|node| node.enabled && node.state() != NodeState::Offline);
+    let (n_online, hands) = online.fold((0, 0), |(n, hands), node| (n + 1, hands + i64::from(node.concurrency)));
+    let tile = |label, value: String, note: String, tone| Tile { href: "/activities".into(), label, value, note, tone };
+    vec![
+        tile(
+            "Could be claimed now",
+            count(waiting.now()),
+            if parts.is_empty() { "nothing waits for who is there".into() } else { parts.join(", ") },
+            "",
+        ),
+        tile("Wait for their owner", count(waiting.later), "others may take them later".into(), ""),
+        tile(
+            "No agent for them",
+            count(waiting.nobody),
+            "none is online that could".into(),
+            if waiting.nobody > 0 { "bad" } else { "" },
+        ),
+        tile(
+            "Devices online",
+            number(n_online),
+            format!("take {} at once", plural(hands, "activity", "activities")),
+            if n_online > 0 { "good" } else { "" },
+        ),
+    ]
+}
+
+impl NodeCard {
+    fn new(node: &nodes::Node, overview: &Overview, now: DateTime<Utc>) -> Self {
+        let state = node.state();
+        // What is in hand is known by person: with two busy devices of one, nobody can say which has how many.
+        let busy = overview
+            .nodes
+            .iter()
+            .filter(|other| other.person_id == node.person_id && other.state() == NodeState::Processing);
+        let words = match state {
+            NodeState::Processing if node.held > 0 && busy.count() == 1 => format!("processing {}", number(node.held)),
+            state => state.as_str().to_owned(),
+        };
+        let current = node.current_activity_id.filter(|_| state == NodeState::Processing);
+        Self {
+            id: node.id.to_string(),
+            href: format!("{HERE}/{}", node.id),
+            device: clipped(&node.device_name, 80),
+            person: overview.person(node.person_id).map(|person| clipped(&person.called(), 80)).unwrap_or_default(),
+            app: clipped(&node.app_name, 60),
+            state: state.as_str(),
+            words,
+            current: current.map(|id| format!("/activities/{id}")),
+            is_enabled: node.enabled,
+            concurrency: node.concurrency,
+            processed: number(node.processed_count.into()),
+            heard: When::new(node.last_heartbeat, now),
+            known: When::new(node.created_at, now),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ChangeForm {
+    #[serde(default, deserialize_with = "blank_is_none")]
+    enabled: Option<bool>,
+    /// As it was typed.
+    concurrency: Option<String>,
+}
+
+pub(crate) async fn change(
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Posted { caller, form }: Posted<ChangeForm>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let concurrency = match form.concurrency.as_deref().map(|typed| typed.trim().parse::<i32>()) {
+        Some(Ok(n)) => Some(n),
+        Some(Err(_)) => return Ok(Flash::Refused.back(HERE)),
+        None => None,
+    };
+    let flash = match form.enabled {
+        Some(true) => Flash::Enabled,
+        Some(false) => Flash::Disabled,
+        None => Flash::Saved,
+    };
+    match apply(&app, &caller, NodeId(id), ChangeNode { enabled: form.enabled, concurrency }).await {
+        Ok(()) => Ok(flash.back(HERE)),
+        Err(ApiError::Malformed(..)) => Ok(Flash::Refused.back(HERE)),
+        Err(ApiError::NotFound(_)) => Ok(Flash::Gone.back(HERE)),
+        Err(error) => Err(error),
+    }
+}
