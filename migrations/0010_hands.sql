@@ -16,9 +16,21 @@ begin
             raise exception 'this key beats for its own person alone' using errcode = 'insufficient_privilege';
         end if;
     end if;
-    new.last_heartbeat := clock_timestamp();
+    -- What a person sets on a page is no sign of the device's life.
+    if tg_op = 'UPDATE' and (new.enabled, new.concurrency) is distinct from (old.enabled, old.concurrency) then
+        new.last_heartbeat := old.last_heartbeat;
+    else
+        new.last_heartbeat := clock_timestamp();
+    end if;
     return new;
 end $$;
+
+drop trigger node_holds_on on public.crm_processing_nodes;
+create trigger node_holds_on after insert on public.crm_processing_nodes
+    for each row when (new.current_activity_id is not null and new.status = 'processing') execute function tributary.node_holds_on();
+create trigger node_holds_on_still after update on public.crm_processing_nodes
+    for each row when (new.current_activity_id is not null and new.status = 'processing' and new.last_heartbeat is distinct from old.last_heartbeat)
+    execute function tributary.node_holds_on();
 
 -- What an agent may say it made of an activity: people and search read it.
 create function tributary.is_result(p_data jsonb) returns boolean
@@ -91,9 +103,12 @@ begin
     return new;
 end $$;
 
--- As before, but the key is looked at once, not for every row; and what is everyone's is asked for in the order that only the index of raw
--- activities has: by another one all that is done already would be read before it.
-create or replace function public.claim_next_pending_activity(p_agent_sales_id bigint default null, p_limit int default 1)
+-- As before, but an agent may say which kinds of content it can process (`p_source_types`; beside what its person's agents are handed): one that
+-- cannot hear leaves calls to others. The key is looked at once, not for every row; and what is everyone's is asked for in the order that
+-- only the index of raw activities has: by another one all that is done already would be read before it.
+drop function public.claim_next_pending_activity(bigint, int);
+drop function public.claim_stale_activity(bigint, int);
+create function public.claim_next_pending_activity(p_agent_sales_id bigint default null, p_limit int default 1, p_source_types text[] default null)
 returns table (id uuid, raw_data jsonb, type text, is_global boolean, lock_epoch int)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -103,24 +118,25 @@ declare
     agent public.sales := tributary.agent(p_agent_sales_id);
     most int := least(greatest(coalesce(p_limit, 1), 1), 100);
     key uuid := (tributary.claims() ->> 'key_id')::uuid;
+    source_types text[] := (select array_agg(t) from unnest(agent.processes) t where p_source_types is null or t = any (p_source_types));
 begin
     return query
     with own as (
         select a.id, 1 as class, a.created_at from public.activities a
         where a.tenant_id = agent.tenant_id and a.processing_status = 'raw' and a.sales_id = agent.id
-            and a.raw_data ->> 'source_type' = any (agent.processes)
+            and a.raw_data ->> 'source_type' = any (source_types)
         order by a.created_at limit most for update skip locked
     ), unowned as (
         select a.id, 2 as class, a.created_at from public.activities a
         where a.tenant_id = agent.tenant_id and a.processing_status = 'raw' and a.sales_id is null
-            and a.raw_data ->> 'source_type' = any (agent.processes)
+            and a.raw_data ->> 'source_type' = any (source_types)
         order by a.sales_id, a.created_at limit most - (select count(*) from own) for update skip locked
     ), others as (
         select a.id, 3 as class, a.created_at from public.activities a
         join public.sales owner on owner.tenant_id = a.tenant_id and owner.id = a.sales_id
         where a.tenant_id = agent.tenant_id and a.processing_status = 'raw' and a.sales_id <> agent.id
             and owner.allow_remote_processing and a.created_at < now() - make_interval(mins => owner.stale_threshold_minutes)
-            and a.raw_data ->> 'source_type' = any (agent.processes)
+            and a.raw_data ->> 'source_type' = any (source_types)
         order by a.created_at limit most - (select count(*) from own) - (select count(*) from unowned) for update of a skip locked
     ), picked as (
         select * from own union all select * from unowned union all select * from others
@@ -135,7 +151,7 @@ begin
 end $$;
 
 -- Anything raw for five minutes: mine, global, or others' where the owner allows it; the oldest first.
-create or replace function public.claim_stale_activity(p_agent_sales_id bigint default null, p_limit int default 1)
+create function public.claim_stale_activity(p_agent_sales_id bigint default null, p_limit int default 1, p_source_types text[] default null)
 returns table (id uuid, raw_data jsonb, type text, is_global boolean, lock_epoch int)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -145,6 +161,7 @@ declare
     agent public.sales := tributary.agent(p_agent_sales_id);
     most int := least(greatest(coalesce(p_limit, 1), 1), 100);
     key uuid := (tributary.claims() ->> 'key_id')::uuid;
+    source_types text[] := (select array_agg(t) from unnest(agent.processes) t where p_source_types is null or t = any (p_source_types));
 begin
     return query
     with picked as (
@@ -152,7 +169,7 @@ begin
         left join public.sales owner on owner.tenant_id = a.tenant_id and owner.id = a.sales_id
         where a.tenant_id = agent.tenant_id and a.processing_status = 'raw' and a.created_at < now() - interval '5 minutes'
             and (a.sales_id is null or a.sales_id = agent.id or owner.allow_remote_processing)
-            and a.raw_data ->> 'source_type' = any (agent.processes)
+            and a.raw_data ->> 'source_type' = any (source_types)
         order by a.created_at limit most for update of a skip locked
     ), claimed as (
         update public.activities a
@@ -163,6 +180,29 @@ begin
     )
     select c.id, c.raw_data, c.type, c.is_global, c.lock_epoch from claimed c order by c.created_at;
 end $$;
+
+do $$
+declare
+    contract text;
+begin
+    foreach contract in array array['claim_next_pending_activity(bigint, int, text[])', 'claim_stale_activity(bigint, int, text[])'] loop
+        execute format('revoke execute on function public.%s from public', contract);
+        execute format('grant execute on function public.%s to service_role, authenticated', contract);
+    end loop;
+end $$;
+
+-- Whoever has an activity processed again, its dead letter goes: what fails again is tried and buried again.
+create function tributary.activity_retried() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from public.activity_failures f where f.tenant_id = new.tenant_id and f.original_activity_id = new.id;
+    return null;
+end $$;
+revoke execute on function tributary.activity_retried() from public;
+create trigger activity_retried after update on public.activities
+    for each row when (old.processing_status = 'failed' and new.processing_status = 'raw') execute function tributary.activity_retried();
 
 -- Agents go by the newest statistics: a thousand activities come and are done between two looks at a large table.
 alter table public.activities set (autovacuum_analyze_scale_factor = 0.01, autovacuum_vacuum_scale_factor = 0.02);

@@ -132,10 +132,13 @@ impl Rest {
         let message = said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| "it did not say why".into());
         Err(match status {
             StatusCode::CONFLICT => RestError::Lost(message),
-            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                RestError::Away(anyhow!("it answered {status}: {message}"))
-            }
-            status => RestError::Refused { status: status.as_u16(), message },
+            // About the request itself, or about whose it is. What else there is may be a proxy's word, and pass.
+            StatusCode::BAD_REQUEST
+            | StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::UNPROCESSABLE_ENTITY => RestError::Refused { status: status.as_u16(), message },
+            status => RestError::Away(anyhow!("it answered {status}: {message}")),
         })
     }
 }
@@ -149,9 +152,11 @@ impl Pieces {
     }
 }
 
+/// Something came that may be claimed; what agents do with it wakes nobody.
 fn is_about_activities(line: &[u8]) -> bool {
     let is = |word: &str| line.windows(word.len()).any(|part| part == word.as_bytes());
-    line.starts_with(b"data:") && (is(r#""kind":"activities""#) || is(r#""op":"resync""#))
+    let is_new = is(r#""kind":"activities""#) && is(r#""op":"insert""#);
+    line.starts_with(b"data:") && (is_new || is(r#""op":"resync""#))
 }
 
 async fn json(answer: Response) -> Result<Value, RestError> {

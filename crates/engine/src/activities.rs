@@ -90,13 +90,18 @@ pub(crate) async fn remember_again(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid
     Ok(())
 }
 
-/// To be told after the commit, where several tenants have some.
-pub(crate) fn changed(rows: &[(TenantId, Uuid)]) -> Vec<Notice> {
+/// To be told after the commit of activities that wait for an agent again, where several tenants have some.
+pub(crate) fn waiting_again(rows: &[(TenantId, Uuid)]) -> Vec<Notice> {
     let mut by_tenant: HashMap<TenantId, Vec<Uuid>> = HashMap::new();
     for (tenant_id, id) in rows {
         by_tenant.entry(*tenant_id).or_default().push(*id);
     }
-    by_tenant.iter().flat_map(|(tenant_id, ids)| Notice::activities(*tenant_id, ids, Op::Update)).collect()
+    let told = |(tenant_id, ids): (&TenantId, &Vec<Uuid>)| {
+        let mut notices: Vec<Notice> = Notice::activities(*tenant_id, ids, Op::Update).collect();
+        notices.push(something_to_claim(*tenant_id));
+        notices
+    };
+    by_tenant.iter().flat_map(told).collect()
 }
 
 /// Wakes agents as if something had come just now. It names no row, so nobody is told of an insert that was none.

@@ -30,17 +30,6 @@ pub enum Error {
     NotKept(#[from] Fault),
 }
 
-impl Error {
-    /// The same may succeed later.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            Self::NotFetched(error) => error.is_passing(),
-            Self::NotKept(_) => true,
-            Self::None | Self::NotAudio | Self::Empty => false,
-        }
-    }
-}
-
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         Self::NotKept(error.into())

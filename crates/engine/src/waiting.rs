@@ -9,14 +9,12 @@ use store::people::{self, Person};
 use store::waiting::{self, Pace, Waiting};
 use uuid::Uuid;
 
-use crate::Env;
+use crate::{Env, enrich};
 
 /// So many of those that wait are looked at, the oldest.
 pub const MOST: i64 = 1_000;
 /// From then on anybody may take work whose owner allows it (`claim_stale_activity`), however patient that owner is.
 const STALE_MINUTES: i32 = 5;
-/// What the built-in agent takes at once.
-const BUILT_IN_HANDS: i32 = 32;
 
 /// Who is there, what waits, and for whom.
 #[derive(Clone, Debug)]
@@ -93,10 +91,8 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
     tx.rollback().await?; // nothing was written
     // As workers decide it, who have the same settings.
     let is_built_in_on = roles.iter().any(|role| env.config.builtin_agent.unwrap_or(role == "up"));
-    let built_in_processes: Vec<String> = match env.config.transcribe_base_url {
-        Some(_) => vec!["text".into(), "url".into()],
-        None => vec!["text".into()],
-    };
+    let built_in_processes: Vec<String> =
+        enrich::source_types(env.config.transcribe_base_url.is_some()).iter().map(|kind| (*kind).to_owned()).collect();
     let mut agents: Vec<Agent<'_>> = nodes
         .iter()
         .filter(|node| node.enabled && node.state() != State::Offline)
@@ -111,7 +107,8 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             && (!node.enabled || node.state() != State::Offline)
     };
     if is_built_in_on && !nodes.iter().any(is_known) {
-        agents.push(Agent { person_id: None, processes: &built_in_processes, concurrency: BUILT_IN_HANDS });
+        let concurrency = i32::try_from(env.config.agent_concurrency).unwrap_or(1);
+        agents.push(Agent { person_id: None, processes: &built_in_processes, concurrency });
     }
     let found = places(&waiting, &agents, &people, &paces, env.clock.now());
     let mut claimable = Claimable { is_more: waiting.len() as i64 == MOST, ..Claimable::default() };

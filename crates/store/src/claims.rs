@@ -19,12 +19,13 @@ pub struct Claim {
     pub lock_epoch: i32,
 }
 
-/// Claims up to `limit` activities in the name of the transaction's caller.
-pub async fn claim(conn: &mut PgConnection, limit: i32) -> Result<Vec<Claim>> {
+/// Claims up to `limit` activities in the name of the transaction's caller, of these kinds of content.
+pub async fn claim(conn: &mut PgConnection, limit: i32, source_types: &[&str]) -> Result<Vec<Claim>> {
     Ok(sqlx::query_as(
-        "select id, raw_data, type, is_global, lock_epoch from public.claim_next_pending_activity(null, $1)",
+        "select id, raw_data, type, is_global, lock_epoch from public.claim_next_pending_activity(null, $1, $2)",
     )
     .bind(limit)
+    .bind(source_types)
     .fetch_all(conn)
     .await?)
 }
@@ -116,7 +117,9 @@ pub async fn ensure_agent(
 ) -> Result<(PersonId, Uuid, KeyId)> {
     sqlx::query(
         "insert into public.sales (tenant_id, email, first_name, processes) values ($1, $2, 'Built-in agent', $3)
-         on conflict (tenant_id, lower(email)) do update set processes = excluded.processes where sales.processes <> excluded.processes",
+         on conflict (tenant_id, lower(email)) do update
+         set processes = (select array_agg(distinct t order by t) from unnest(sales.processes || excluded.processes) t)
+         where not sales.processes @> excluded.processes",
     )
     .bind(tenant_id.0)
     .bind(BUILT_IN)

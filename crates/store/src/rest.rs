@@ -66,12 +66,12 @@ pub struct Function {
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "claim_next_pending_activity",
-        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4")],
+        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4"), ("p_source_types", "text[]")],
         is_set: true,
     },
     Function {
         name: "claim_stale_activity",
-        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4")],
+        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4"), ("p_source_types", "text[]")],
         is_set: true,
     },
     Function { name: "unlock_stale_locks", arguments: &[], is_set: false },
@@ -206,6 +206,14 @@ fn as_text(value: &Value, kind: &str) -> Option<String> {
     match value {
         Value::Null => None,
         other if kind == "jsonb" => Some(other.to_string()),
+        Value::Array(items) if kind.ends_with("[]") => {
+            let item = |item: &Value| match item {
+                Value::Null => "null".to_owned(),
+                Value::String(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+                other => other.to_string(),
+            };
+            Some(format!("{{{}}}", items.iter().map(item).collect::<Vec<_>>().join(",")))
+        }
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
@@ -219,15 +227,28 @@ fn known<'a>(table: &Table, body: &'a Map<String, Value>) -> Result<Vec<((&'stat
     body.iter().map(of).collect()
 }
 
-/// A tenant's rows by their ids, whole, as they are now.
+/// A tenant's rows by their ids as they are now, and whether something of them was left out: JSON of more than `most_bytes`.
 pub async fn rows(
     conn: &mut PgConnection,
     table: &Table,
     tenant_id: TenantId,
     ids: &[Uuid],
-) -> Result<Vec<(Uuid, Value)>> {
-    let mut sql = QueryBuilder::new("select t.id, ");
-    push_columns(&mut sql, table, &[]);
+    most_bytes: i32,
+) -> Result<Vec<(Uuid, Value, bool)>> {
+    let (large, plain): (Vec<_>, Vec<_>) = table.columns.iter().partition(|(_, kind)| *kind == "jsonb");
+    let mut sql = QueryBuilder::new("select t.id, jsonb_build_object(");
+    for (nth, (name, _)) in plain.iter().enumerate() {
+        sql.push(if nth == 0 { "" } else { ", " }).push(format!("'{name}', t.{name}"));
+    }
+    sql.push(")");
+    for (name, _) in &large {
+        sql.push(format!(" || case when coalesce(octet_length(t.{name}::text), 0) <= ")).push_bind(most_bytes);
+        sql.push(format!(" then jsonb_build_object('{name}', t.{name}) else '{{}}' end"));
+    }
+    sql.push(", false");
+    for (name, _) in &large {
+        sql.push(format!(" or coalesce(octet_length(t.{name}::text), 0) > ")).push_bind(most_bytes);
+    }
     sql.push(format!(" from public.{} t where t.id = any (", table.name)).push_bind(ids);
     // A condition that no index serves: by the one over (tenant_id, created_at) all of a tenant's rows might be read.
     sql.push(") and (t.tenant_id = ").push_bind(tenant_id.0).push(") is true");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
-    REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    REFERRER_POLICY, TRANSFER_ENCODING, UPGRADE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
@@ -23,6 +23,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Larger bodies are given time to arrive, where a door takes them at all.
 const LARGE_BYTES: u64 = 1 << 20;
+/// Longer than fetching one may take: who asks first waits for that.
+const RECORDING_LIMIT: Duration = Duration::from_secs(660);
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
@@ -46,6 +48,7 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     };
     let span = tracing::info_span!("http", method, route, request.id = id);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
+    let is_upgrade = request.headers().contains_key(UPGRADE);
     let is_doubtful = request.extensions().get::<Doubt>().is_some_and(Doubt::is_raised);
     let response = if is_doubtful {
         let twice = "it says its length twice, in Content-Length and in Transfer-Encoding";
@@ -59,7 +62,8 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     if route.starts_with("/rest/v1/") {
         rest::open_to_pages(response.headers_mut());
     }
-    if is_chunked || is_doubtful {
+    let is_not_upgraded = is_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS;
+    if is_chunked || is_doubtful || is_not_upgraded {
         // Whatever follows is not read as a request: somebody before us may have seen another end.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -81,8 +85,10 @@ fn limit(config: &engine::Config, method: &str, route: &str, headers: &HeaderMap
     let is_document = (method, route) == ("POST", "/api/v1/documents");
     let bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0);
     let is_door = ["/ingest/{key}", "/functions/v1/ingest-activity"].contains(&route);
-    let is_recording = route.ends_with("/activities/{id}/recording");
-    let is_long = is_document || is_recording || (is_door && bytes > LARGE_BYTES);
+    if route.ends_with("/activities/{id}/recording") {
+        return RECORDING_LIMIT;
+    }
+    let is_long = is_document || (is_door && bytes > LARGE_BYTES);
     Duration::from_secs(if is_long { config.document_secs } else { config.request_secs })
 }
 

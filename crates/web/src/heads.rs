@@ -53,7 +53,7 @@ enum At {
     Head,
     /// So many bytes of a body are still to come.
     Body(u64),
-    /// After chunks the connection ends, and after an upgrade it is another protocol's.
+    /// After chunks the connection ends, and so it does after a request to upgrade, unless it is another protocol's then.
     Passed,
 }
 
@@ -90,9 +90,11 @@ impl Heads {
                 given.eq_ignore_ascii_case(name).then_some(rest)
             };
             if let Some(length) = value(b"content-length:") {
-                // What is no number, hyper refuses.
-                self.length =
-                    Some(std::str::from_utf8(length).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0));
+                let length = std::str::from_utf8(length).ok().and_then(|text| text.trim().parse().ok());
+                if length.is_none() {
+                    self.doubt.0.store(true, Relaxed); // no number, or after more spaces than anybody needs
+                }
+                self.length = Some(length.unwrap_or(0));
             }
             self.is_chunked |= value(b"transfer-encoding:").is_some();
             self.is_upgrade |= value(b"upgrade:").is_some();
@@ -166,7 +168,9 @@ mod tests {
             (vec![both], true),
             (vec![plain, get, &long, both], true),
             (vec![chunks, both], false), // after chunks the connection ends
-            (vec!["GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", both], false),
+            (vec!["GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", both], false), // after that it ends, or is no HTTP
+            (vec!["POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"], true),
+            (vec![&format!("POST / HTTP/1.1\r\nContent-Length:{}7\r\n\r\n", " ".repeat(80))], true),
         ] {
             let all = requests.concat();
             for size in [1, 3, 16, 10_000] {

@@ -86,17 +86,6 @@ fn in_words(status: u16) -> String {
     }
 }
 
-impl FetchError {
-    /// The same may succeed later.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable(_) | Self::Broken(_) | Self::TooSlow => true,
-            Self::Status(status) => matches!(status, 408 | 425 | 429 | 500..),
-            _ => false,
-        }
-    }
-}
-
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Outside {

@@ -225,19 +225,7 @@ fn credentials_are_for_one_server() {
 }
 
 #[test]
-fn what_may_succeed_later_is_told_apart() {
-    for (error, expected) in [
-        (FetchError::NotPublic, false),
-        (FetchError::TooLarge { most: 1 }, false),
-        (FetchError::Status(404), false),
-        (FetchError::Status(401), false),
-        (FetchError::Status(429), true),
-        (FetchError::Status(503), true),
-        (FetchError::TooSlow, true),
-        (FetchError::Unreachable(String::new()), true),
-    ] {
-        assert_eq!(error.is_passing(), expected, "{error}");
-    }
+fn a_refusal_says_what_the_server_said() {
     assert_eq!(FetchError::Status(403).to_string(), "its server wants other credentials, or any (403)");
     assert_eq!(FetchError::Status(404).to_string(), "its server answered 404");
 }

@@ -2,7 +2,7 @@
 //! person. Without a transcriber it takes texts alone, and recordings wait for an agent that can hear.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,9 @@ use crate::{Env, work};
 
 const DB_LIMIT: Duration = work::runtime::DB_LIMIT;
 /// Of its rows among the nodes.
-pub const APP_NAME: &str = "tributary";
+const APP_NAME: &str = "tributary";
+/// One row a tenant, on whichever machine it runs: what is set there holds for a machine that takes another's place.
+const DEVICE_NAME: &str = "built-in";
 
 /// Works until told to stop.
 pub async fn run(env: Env, stop: Stop) {
@@ -31,13 +33,16 @@ pub async fn run(env: Env, stop: Stop) {
         Err(error) => return tracing::error!("the built-in agent does not run: {error:#}"),
     };
     let (most, drain) = (env.config.agent_concurrency as usize, Duration::from_secs(env.config.drain_secs));
-    super::run(Builtin::new(env, processors.source_types()), processors, most, drain, stop).await;
+    super::run(Builtin::new(env, &processors), processors, most, drain, stop).await;
 }
 
 pub struct Builtin {
     env: Env,
     source_types: &'static [&'static str],
-    device_name: String,
+    /// Texts take no time.
+    is_instant: bool,
+    /// Which tenant is asked first.
+    turn: AtomicUsize,
     wake: tokio::sync::Mutex<broadcast::Receiver<Notice>>,
     people: Mutex<HashMap<TenantId, Person>>,
     /// Where it worked before this process began, it is seen at once.
@@ -54,12 +59,14 @@ struct Person {
 }
 
 impl Builtin {
-    pub fn new(env: Env, source_types: &'static [&'static str]) -> Self {
+    pub fn new(env: Env, processors: &Processors) -> Self {
+        let (source_types, is_instant) = (processors.source_types(), processors.are_instant());
         Self {
             wake: tokio::sync::Mutex::new(env.db.bus().subscribe()),
             env,
             source_types,
-            device_name: super::device_name(),
+            turn: AtomicUsize::default(),
+            is_instant,
             people: Mutex::default(),
             is_introduced: AtomicBool::default(),
         }
@@ -90,12 +97,19 @@ impl Builtin {
         Ok(person)
     }
 
+    /// Somebody may have removed its person: it is made again.
+    fn forget(&self, tenant_id: TenantId, error: &store::Error) {
+        if !error.is_passing() {
+            self.people().remove(&tenant_id);
+        }
+    }
+
     async fn beat_as(&self, tenant_id: TenantId, person_id: PersonId, beat: &Beat<TenantId>) -> store::Result<Orders> {
         let current = beat.held.iter().find(|(of, _)| *of == tenant_id).map(|(_, id)| ActivityId(*id));
         let heartbeat = Heartbeat {
             person_id,
             app_name: APP_NAME,
-            device_name: &self.device_name,
+            device_name: DEVICE_NAME,
             status: beat.status(current.is_some()),
             current_activity_id: current,
             processed_count: beat.processed,
@@ -106,13 +120,15 @@ impl Builtin {
         Ok(Orders { is_enabled, concurrency: usize::try_from(concurrency).unwrap_or(1) })
     }
 
-    async fn claim_of(&self, tenant_id: TenantId, most: usize) -> store::Result<Vec<Work<TenantId>>> {
+    async fn claim_of(&self, tenant_id: TenantId, most: usize, n_held: usize) -> store::Result<Vec<Work<TenantId>>> {
         let person = self.person(tenant_id).await?;
-        if !person.orders.is_enabled {
+        // What takes no time is never in hand.
+        let limit = if self.is_instant { most } else { person.orders.concurrency.saturating_sub(n_held).min(most) };
+        if !person.orders.is_enabled || limit == 0 {
             return Ok(Vec::new());
         }
         let mut tx = self.env.db.begin_as(&person.caller).await?;
-        let claimed = claims::claim(&mut tx, i32::try_from(most).unwrap_or(i32::MAX)).await?;
+        let claimed = claims::claim(&mut tx, i32::try_from(limit).unwrap_or(i32::MAX), self.source_types).await?;
         let ids: Vec<Uuid> = claimed.iter().map(|claim| claim.id).collect();
         tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));
         tx.commit().await?;
@@ -128,7 +144,7 @@ impl Builtin {
     }
 
     /// Results of one tenant, in one commit. Returns how many were still ours.
-    async fn settle_of(&self, tenant_id: TenantId, settled: &[&Settled<TenantId>]) -> store::Result<usize> {
+    async fn settle_of(&self, tenant_id: TenantId, settled: &[Settled<TenantId>]) -> store::Result<usize> {
         let key_id = self.person(tenant_id).await?.caller.key_id;
         let mut results = Vec::new();
         let mut tx = self.env.db.begin().await?;
@@ -165,36 +181,57 @@ impl Desk for Builtin {
 
     const POLL: Duration = Duration::from_secs(1);
 
-    async fn claim(&self, most: usize) -> Result<Vec<Work<TenantId>>, Fault> {
-        let claimed = store::within(DB_LIMIT, async {
-            let mut conn = self.env.db.acquire().await?;
-            let tenants = claims::tenants_with_raw(&mut conn).await?;
-            drop(conn);
-            let mut all: Vec<Work<TenantId>> = Vec::new();
-            // Each gets its share, so that one with much work does not keep the others waiting.
-            let share = most.div_ceil(tenants.len().max(1));
-            for tenant_id in tenants {
-                let left = most - all.len();
-                if left == 0 {
+    async fn claim(&self, most: usize, held: &[TenantId]) -> Result<Vec<Work<TenantId>>, Fault> {
+        let tenants =
+            store::within(DB_LIMIT, async { claims::tenants_with_raw(&mut *self.env.db.acquire().await?).await });
+        let tenants = tenants.await?;
+        let mut all: Vec<Work<TenantId>> = Vec::new();
+        // Each gets its share, so that one with much work does not keep the others waiting; and another one is first each time.
+        let share = most.div_ceil(tenants.len().max(1));
+        let first = self.turn.fetch_add(1, Relaxed) % tenants.len().max(1);
+        for tenant_id in tenants[first..].iter().chain(&tenants[..first]) {
+            let left = most - all.len();
+            if left == 0 {
+                break;
+            }
+            let n_held = held.iter().filter(|of| *of == tenant_id).count();
+            match store::within(DB_LIMIT, self.claim_of(*tenant_id, share.min(left), n_held)).await {
+                Ok(claimed) => all.extend(claimed),
+                // What others gave is in hand already, and must not be dropped for it.
+                Err(error) => {
+                    self.forget(*tenant_id, &error);
+                    if all.is_empty() {
+                        return Err(error.into());
+                    }
+                    tracing::warn!(error = ?error, tenant.id = %tenant_id, "a tenant's work could not be claimed");
                     break;
                 }
-                all.extend(self.claim_of(tenant_id, share.min(left)).await?);
             }
-            Ok(all)
-        });
-        Ok(claimed.await?)
+        }
+        Ok(all)
     }
 
-    async fn settle(&self, settled: &[Settled<TenantId>]) -> Result<usize, Fault> {
-        let mut of: HashMap<TenantId, Vec<&Settled<TenantId>>> = HashMap::new();
-        for one in settled {
+    async fn settle(&self, settled: &mut Vec<Settled<TenantId>>) -> Result<usize, Fault> {
+        let mut of: HashMap<TenantId, Vec<Settled<TenantId>>> = HashMap::new();
+        for one in settled.drain(..) {
             of.entry(one.0.of).or_default().push(one);
         }
-        let mut ours = 0;
-        for (tenant_id, settled) in of {
-            ours += store::within(DB_LIMIT, self.settle_of(tenant_id, &settled)).await?;
+        let (mut late, mut failed) = (0, None);
+        for (tenant_id, all) in of {
+            match store::within(DB_LIMIT, self.settle_of(tenant_id, &all)).await {
+                Ok(ours) => late += all.len() - ours,
+                Err(error) if error.is_passing() => {
+                    settled.extend(all);
+                    failed = Some(error);
+                }
+                // It would fail again, and keep everybody else's work from being done. Its locks are given back, and counted.
+                Err(error) => {
+                    self.forget(tenant_id, &error);
+                    tracing::error!(error = ?error, tenant.id = %tenant_id, "results could not be written down");
+                }
+            }
         }
-        Ok(settled.len() - ours)
+        failed.map_or(Ok(late), |error| Err(error.into()))
     }
 
     async fn renew(&self, work: &Work<TenantId>) -> Result<bool, Fault> {
@@ -220,9 +257,17 @@ impl Desk for Builtin {
         }
         let known: Vec<(TenantId, PersonId)> = self.people().iter().map(|(id, person)| (*id, person.id)).collect();
         for (tenant_id, person_id) in known {
-            let orders = store::within(DB_LIMIT, self.beat_as(tenant_id, person_id, beat)).await?;
-            if let Some(person) = self.people().get_mut(&tenant_id) {
-                person.orders = orders;
+            match store::within(DB_LIMIT, self.beat_as(tenant_id, person_id, beat)).await {
+                Ok(orders) => {
+                    if let Some(person) = self.people().get_mut(&tenant_id) {
+                        person.orders = orders;
+                    }
+                }
+                Err(error) if error.is_passing() => return Err(error.into()),
+                Err(error) => {
+                    self.forget(tenant_id, &error);
+                    tracing::warn!(error = ?error, tenant.id = %tenant_id, "the built-in agent could not say that it lives");
+                }
             }
         }
         Ok(Orders { is_enabled: true, concurrency: self.env.config.agent_concurrency as usize })

@@ -11,7 +11,7 @@ use domain::Fault;
 use serde_json::Value;
 use uuid::Uuid;
 
-pub use run::{device_name, run};
+pub use run::run;
 
 use crate::enrich::Failure;
 use crate::recordings::Audio;
@@ -80,11 +80,12 @@ pub trait Desk: Send + Sync + 'static {
     /// How often to look when nothing wakes it.
     const POLL: std::time::Duration;
 
-    /// Up to `most` activities, which are then in this agent's hands alone.
-    fn claim(&self, most: usize) -> impl Future<Output = Result<Vec<Work<Self::Of>>, Fault>> + Send;
+    /// Up to `most` activities, which are then in this agent's hands alone, beside those `held`.
+    fn claim(&self, most: usize, held: &[Self::Of]) -> impl Future<Output = Result<Vec<Work<Self::Of>>, Fault>> + Send;
 
-    /// Writes results down, and returns how many came too late: somebody else has those activities.
-    fn settle(&self, settled: &[Settled<Self::Of>]) -> impl Future<Output = Result<usize, Fault>> + Send;
+    /// Writes results down, and returns how many came too late: somebody else has those activities. What is left in the list could not be
+    /// written now.
+    fn settle(&self, settled: &mut Vec<Settled<Self::Of>>) -> impl Future<Output = Result<usize, Fault>> + Send;
 
     /// Says that this one is still being worked on. False: it is in other hands now.
     fn renew(&self, work: &Work<Self::Of>) -> impl Future<Output = Result<bool, Fault>> + Send;

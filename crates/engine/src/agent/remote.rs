@@ -22,15 +22,16 @@ pub struct Remote {
     rest: Rest,
     config: Config,
     device_name: String,
+    source_types: &'static [&'static str],
     woken: Arc<Notify>,
     listening: AbortHandle,
 }
 
 impl Remote {
-    pub fn new(rest: Rest, config: Config, device_name: String) -> Self {
+    pub fn new(rest: Rest, config: Config, device_name: String, source_types: &'static [&'static str]) -> Self {
         let woken = Arc::new(Notify::new());
         let listening = tokio::spawn(listen(rest.clone(), woken.clone())).abort_handle();
-        Self { rest, config, device_name, woken, listening }
+        Self { rest, config, device_name, source_types, woken, listening }
     }
 
     /// A first heartbeat, by which a wrong key is found at once.
@@ -53,7 +54,7 @@ impl Remote {
     }
 
     async fn claim_by(&self, function: &str, most: usize) -> Result<Vec<Work<()>>, RestError> {
-        let rows = self.rest.call(function, &json!({ "p_limit": most })).await?;
+        let rows = self.rest.call(function, &json!({ "p_limit": most, "p_source_types": self.source_types })).await?;
         let work = |row: &Value| {
             Some(Work {
                 of: (),
@@ -64,6 +65,12 @@ impl Remote {
             })
         };
         Ok(rows.as_array().map(|rows| rows.iter().filter_map(work).collect()).unwrap_or_default())
+    }
+
+    fn failed(&self, failure: &Failure) -> Value {
+        let mut error = failure.to_json();
+        error["agent_id"] = self.device_name.clone().into();
+        json!({ "processing_status": "failed", "metadata": { "error": error } })
     }
 
     /// False: it is in other hands.
@@ -88,34 +95,36 @@ impl Desk for Remote {
 
     const POLL: Duration = Duration::from_secs(30);
 
-    async fn claim(&self, most: usize) -> Result<Vec<Work<()>>, Fault> {
+    async fn claim(&self, most: usize, _: &[()]) -> Result<Vec<Work<()>>, Fault> {
         let next = self.claim_by("claim_next_pending_activity", most).await?;
         Ok(if next.is_empty() { self.claim_by("claim_stale_activity", most).await? } else { next })
     }
 
-    /// One by one, so what was written before the server went away is written twice: the second time it is too late, and changes nothing.
-    async fn settle(&self, settled: &[Settled<()>]) -> Result<usize, Fault> {
+    /// One by one: what is written leaves the list, so nothing is written twice.
+    async fn settle(&self, settled: &mut Vec<Settled<()>>) -> Result<usize, Fault> {
         let mut late = 0;
-        for (work, outcome) in settled {
+        while let Some((work, outcome)) = settled.last() {
             let columns = match outcome {
                 Outcome::Completed(made) => json!({ "processing_status": "completed", "processed_data": made }),
-                Outcome::Failed(failure) => {
-                    let mut error = failure.to_json();
-                    error["agent_id"] = self.device_name.clone().into();
-                    json!({ "processing_status": "failed", "metadata": { "error": error } })
-                }
+                Outcome::Failed(failure) => self.failed(failure),
                 Outcome::Released => json!({ "processing_status": "raw" }),
             };
-            match self.write(work, &columns).await {
-                Ok(is_ours) => late += usize::from(!is_ours),
-                // It would be refused again: it counts as failed, with what the server said.
+            let written = match self.write(work, &columns).await {
+                // The same would be refused again: it counts as failed, with what the server said.
                 Err(RestError::Refused { status, message }) => {
-                    let error = json!({ "type": "ValidationError", "message": format!("the result was refused ({status}): {message}") });
-                    let failed = json!({ "processing_status": "failed", "metadata": { "error": error } });
-                    late += usize::from(!self.write(work, &failed).await?);
+                    let refused = format!("the result was refused ({status}): {message}");
+                    self.write(work, &self.failed(&Failure::new("ValidationError", refused))).await
+                }
+                written => written,
+            };
+            match written {
+                Ok(is_ours) => late += usize::from(!is_ours),
+                Err(RestError::Refused { status, message }) => {
+                    tracing::error!("activity {} stays locked, its end was refused ({status}): {message}", work.id);
                 }
                 Err(error) => return Err(error.into()),
             }
+            settled.pop();
         }
         Ok(late)
     }
@@ -137,7 +146,7 @@ impl Desk for Remote {
             let Some(piece) = pieces.next().await.map_err(not_fetched)? else { return Ok(None) };
             let bytes = bytes + piece.len() as u64;
             if bytes > most {
-                return Err(Failure::lasting("DownloadError", "the recording is larger than RECORDING_MAX_BYTES"));
+                return Err(Failure::new("DownloadError", "the recording is larger than RECORDING_MAX_BYTES"));
             }
             Ok(Some((piece, (pieces, bytes))))
         });
@@ -150,8 +159,13 @@ impl Desk for Remote {
 }
 
 fn not_fetched(error: RestError) -> Failure {
-    let is_passing = matches!(error, RestError::Away(_));
-    Failure { kind: "DownloadError", message: Fault::from(error).in_words(), is_passing, retry_after: None }
+    Failure::new("DownloadError", Fault::from(error).in_words())
+}
+
+/// The name of this device, among a person's.
+pub fn device_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().trim().chars().take(200).collect::<String>();
+    if name.is_empty() { "device".into() } else { name }
 }
 
 /// Follows the server's stream of events until dropped. While it is broken, the agent looks by itself every half minute.

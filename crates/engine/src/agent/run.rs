@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 
 use super::{Beat, Desk, Orders, Outcome, Settled, Work};
-use crate::enrich::{Failure, Processors, Work as Subject};
+use crate::enrich::{Failure, Processors, Subject};
 use crate::work::Stop;
 
 const BEAT: Duration = Duration::from_secs(10);
@@ -19,9 +19,6 @@ const BEAT: Duration = Duration::from_secs(10);
 const RENEW: Duration = Duration::from_secs(60);
 /// After something went wrong.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long somebody who asks us to wait is waited for, and how often.
-const MOST_WAIT: Duration = Duration::from_secs(60);
-const MOST_WAITS: u32 = 3;
 /// Claimed at once where processing takes no time.
 const AT_ONCE: usize = 32;
 
@@ -113,7 +110,8 @@ impl<D: Desk> Agent<D> {
 
     async fn claim(&mut self, free: usize) {
         let most = if self.processors.are_instant() { free.max(AT_ONCE) } else { free };
-        let claimed = match self.desk.claim(most).await {
+        let held: Vec<D::Of> = self.held.values().map(|held| held.work.of.clone()).collect();
+        let claimed = match self.desk.claim(most, &held).await {
             Ok(claimed) => claimed,
             Err(fault) => {
                 self.went_wrong("claim", &fault);
@@ -128,9 +126,7 @@ impl<D: Desk> Agent<D> {
         if crash::at(Point::AgentClaimed).is_err() {
             return;
         }
-        if claimed.len() == most {
-            self.next_claim = Instant::now(); // there may be more
-        }
+        self.next_claim = Instant::now(); // there may be more
         for work in claimed {
             match self.processors.at_once(&work.raw_data) {
                 Some(made) => self.settled.push((work, Outcome::Completed(made))),
@@ -163,7 +159,7 @@ impl<D: Desk> Agent<D> {
                 if let Some(held) = self.held.remove(&error.id())
                     && error.is_panic()
                 {
-                    let failure = Failure::lasting("ValidationError", "its processor broke down over it");
+                    let failure = Failure::new("ValidationError", "its processor broke down over it");
                     self.settled.push((held.work, Outcome::Failed(failure)));
                 }
             }
@@ -172,20 +168,17 @@ impl<D: Desk> Agent<D> {
 
     /// Writes results down. False: they have to be tried again.
     async fn settle(&mut self) -> bool {
-        match self.desk.settle(&self.settled).await {
+        let before = self.settled.len();
+        match self.desk.settle(&mut self.settled).await {
             Ok(late) => {
-                self.processed += (self.settled.len() - late) as i64;
+                self.processed += (before - self.settled.len()).saturating_sub(late) as i64;
                 if late > 0 {
                     tracing::warn!("{late} results came too late: somebody else has those activities");
                 }
-                self.settled.clear();
-                true
             }
-            Err(fault) => {
-                self.went_wrong("write results down", &fault);
-                false
-            }
+            Err(fault) => self.went_wrong("write results down", &fault),
         }
+        self.settled.is_empty()
     }
 
     async fn beat(&mut self, is_goodbye: bool) {
@@ -246,7 +239,6 @@ impl<D: Desk> Agent<D> {
     }
 }
 
-/// Who asks us to wait a little is waited for; what does not pass is written down, and tried again in an hour.
 async fn process<D: Desk>(desk: &D, processors: &Processors, work: &Work<D::Of>) -> Result<Value, Failure> {
     let subject = Subject { r#type: &work.r#type, raw_data: &work.raw_data };
     let recording = match work.raw_data.get("source_type").and_then(Value::as_str) {
@@ -256,20 +248,5 @@ async fn process<D: Desk>(desk: &D, processors: &Processors, work: &Work<D::Of>)
         }
         _ => None,
     };
-    let mut waits = MOST_WAITS;
-    loop {
-        match processors.process(&subject, recording.as_ref()).await {
-            Err(Failure { retry_after: Some(wait), .. }) if wait <= MOST_WAIT && waits > 0 => {
-                waits -= 1;
-                tokio::time::sleep(wait).await;
-            }
-            settled => return settled,
-        }
-    }
-}
-
-/// The name of this device, among a person's.
-pub fn device_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().trim().chars().take(200).collect::<String>();
-    if name.is_empty() { "device".into() } else { name }
+    processors.process(&subject, recording.as_ref()).await
 }

@@ -4,4 +4,4 @@ mod model;
 mod processors;
 pub mod rules;
 
-pub use processors::{Failure, Processors, Work};
+pub use processors::{Failure, Processors, Subject, source_types};

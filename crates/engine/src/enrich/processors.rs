@@ -14,10 +14,13 @@ use crate::config::LlmKind;
 use crate::recordings::{self, Audio};
 
 const TRANSCRIPT_CHARS: usize = 1_000_000;
+/// How long somebody who asks us to wait is waited for, and how often.
+const MOST_WAIT: Duration = Duration::from_secs(60);
+const MOST_WAITS: u32 = 3;
 
 /// An activity in an agent's hands.
 #[derive(Clone, Copy, Debug)]
-pub struct Work<'a> {
+pub struct Subject<'a> {
     pub r#type: &'a str,
     pub raw_data: &'a Value,
 }
@@ -29,10 +32,11 @@ pub struct Failure {
     /// DownloadError, TranscriptionError, LLMError or ValidationError.
     pub kind: &'static str,
     pub message: String,
-    /// The same may succeed later.
-    pub is_passing: bool,
-    /// And not before, as somebody told us.
-    pub retry_after: Option<Duration>,
+}
+
+/// The kinds of content that an agent can process, with or without somebody who hears.
+pub fn source_types(can_hear: bool) -> &'static [&'static str] {
+    if can_hear { &["text", "url"] } else { &["text"] }
 }
 
 pub struct Processors {
@@ -61,11 +65,11 @@ impl Processors {
 
     /// What can be processed here: a person's `processes` says the same.
     pub fn source_types(&self) -> &'static [&'static str] {
-        if self.transcriber.is_some() { &["text", "url"] } else { &["text"] }
+        source_types(self.transcriber.is_some())
     }
 
     /// An activity's `processed_data`. A recording comes with what it says.
-    pub async fn process(&self, work: &Work<'_>, recording: Option<&Audio>) -> Result<Value, Failure> {
+    pub async fn process(&self, work: &Subject<'_>, recording: Option<&Audio>) -> Result<Value, Failure> {
         match (rules::field(work.raw_data, "source_type"), recording) {
             ("text", _) => self.sum_up(work, &rules::text_of(work.raw_data)).await,
             ("url", Some(recording)) => {
@@ -81,26 +85,26 @@ impl Processors {
                 }
                 Ok(processed)
             }
-            ("url", None) => Err(Failure::lasting("DownloadError", "there is no recording to hear")),
-            _ => Err(Failure::lasting("ValidationError", "it is neither a text nor a recording")),
+            ("url", None) => Err(Failure::new("DownloadError", "there is no recording to hear")),
+            _ => Err(Failure::new("ValidationError", "it is neither a text nor a recording")),
         }
     }
 
     /// Or why nothing here can hear.
     pub fn must_hear(&self) -> Result<&TranscribeClient, Failure> {
-        let deaf = || Failure::lasting("TranscriptionError", "nothing here can hear: set TRANSCRIBE_BASE_URL");
+        let deaf = || Failure::new("TranscriptionError", "nothing here can hear: set TRANSCRIBE_BASE_URL");
         self.transcriber.as_ref().ok_or_else(deaf)
     }
 
-    /// Whether texts take no time, because nobody is asked.
+    /// Whether nothing takes time, because nobody is asked.
     pub fn are_instant(&self) -> bool {
-        self.model.is_none()
+        self.model.is_none() && self.transcriber.is_none()
     }
 
     /// The result for an activity that takes no time.
     pub fn at_once(&self, raw_data: &Value) -> Option<Value> {
         let is_text = rules::field(raw_data, "source_type") == "text";
-        (is_text && self.are_instant()).then(|| rules::process(raw_data))
+        (is_text && self.model.is_none()).then(|| rules::process(raw_data))
     }
 
     /// What processes here, for a person.
@@ -118,41 +122,45 @@ impl Processors {
         let transcriber = self.must_hear()?;
         let Some(kind) = recording.content_type else { return Err(recordings::Error::NotAudio.into()) };
         let name = format!("recording.{}", audio::extension(kind));
-        let heard = transcriber.transcribe(&name, kind, recording.file.bytes, || recording.file.pieces()).await;
-        heard.map_err(|trouble| Failure::of("TranscriptionError", trouble))
+        let hear = || transcriber.transcribe(&name, kind, recording.file.bytes, || recording.file.pieces());
+        patiently(hear).await.map_err(|trouble| Failure::new("TranscriptionError", trouble.to_string()))
     }
 
-    async fn sum_up(&self, work: &Work<'_>, text: &str) -> Result<Value, Failure> {
+    async fn sum_up(&self, work: &Subject<'_>, text: &str) -> Result<Value, Failure> {
         let subject = rules::field(work.raw_data, "subject");
         match &self.model {
             // Of silence a model makes something up.
             Some(model) if !text.trim().is_empty() => {
-                let summed_up = model::sum_up(model, work.r#type, subject, text).await;
-                summed_up.map_err(|trouble| Failure::of("LLMError", trouble))
+                let summed_up = patiently(|| model::sum_up(model, work.r#type, subject, text)).await;
+                summed_up.map_err(|trouble| Failure::new("LLMError", trouble.to_string()))
             }
             _ => Ok(rules::of_text(subject, text)),
         }
     }
 }
 
+/// Waits for who asks us to wait a little, each on its own: a call is not heard again because its reader is busy.
+async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(ask: impl Fn() -> F) -> Result<T, Trouble> {
+    let mut waits = MOST_WAITS;
+    loop {
+        match ask().await {
+            Err(Trouble::Wait { retry_after, .. }) if retry_after <= MOST_WAIT && waits > 0 => {
+                waits -= 1;
+                tokio::time::sleep(retry_after).await;
+            }
+            settled => return settled,
+        }
+    }
+}
+
 impl Failure {
-    /// The same will fail again.
-    pub fn lasting(kind: &'static str, message: &str) -> Self {
-        Self { kind, message: message.to_owned(), is_passing: false, retry_after: None }
+    pub fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
     }
 
     /// An activity's `metadata.error`, but for when it happened and how often.
     pub fn to_json(&self) -> Value {
         json!({ "type": self.kind, "message": self.message })
-    }
-
-    fn of(kind: &'static str, trouble: Trouble) -> Self {
-        let (is_passing, retry_after) = match trouble {
-            Trouble::Wait { retry_after, .. } => (true, Some(retry_after)),
-            Trouble::Passing(_) => (true, None),
-            Trouble::Lasting(_) => (false, None),
-        };
-        Self { kind, message: trouble.to_string(), is_passing, retry_after }
     }
 }
 
@@ -164,7 +172,6 @@ impl From<std::io::Error> for Failure {
 
 impl From<recordings::Error> for Failure {
     fn from(error: recordings::Error) -> Self {
-        let is_passing = error.is_passing();
-        Self { kind: "DownloadError", message: error.to_string(), is_passing, retry_after: None }
+        Self::new("DownloadError", error.to_string())
     }
 }

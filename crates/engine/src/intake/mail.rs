@@ -9,6 +9,9 @@ use super::normalise::{Cut, LENIENT, LIFTED, Lift};
 use crate::Env;
 use crate::spool::{Spool, Spooled};
 
+/// Each is an open file until the mail is stored; of more only the original has the content.
+const MOST_FILES: usize = 100;
+
 pub(super) struct Mail {
     original: Spool,
     lift: Lift,
@@ -23,8 +26,10 @@ pub(super) struct Mail {
 pub(super) struct Come {
     pub rest: Bytes,
     pub original: Spooled,
-    /// None: it was no base64, so only the original has it.
+    /// None: it was no base64, or one too many, so only the original has it.
     pub files: Vec<Option<Spooled>>,
+    /// Until it is stored.
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Mail {
@@ -49,6 +54,7 @@ impl Mail {
         for cut in self.lift.feed(piece) {
             match cut {
                 Cut::Rest(bytes) => self.rest.extend_from_slice(bytes),
+                Cut::Content(_) if self.files.len() >= MOST_FILES => {}
                 Cut::Content(text) => {
                     let (file, base64) = match &mut self.open {
                         Some(open) => open,
@@ -58,7 +64,10 @@ impl Mail {
                 }
                 Cut::End => {
                     self.rest.extend_from_slice(format!("{LIFTED}{}", self.files.len()).as_bytes());
-                    let Some((mut file, base64)) = self.open.take() else { continue };
+                    let Some((mut file, base64)) = self.open.take() else {
+                        self.files.push(None);
+                        continue;
+                    };
                     let Some(last) = base64.finish() else {
                         self.files.push(None);
                         continue;
@@ -72,7 +81,8 @@ impl Mail {
     }
 
     pub async fn finish(self) -> std::io::Result<Come> {
-        Ok(Come { rest: self.rest.into(), original: self.original.finish().await?, files: self.files })
+        let original = self.original.finish().await?;
+        Ok(Come { rest: self.rest.into(), original, files: self.files, _permit: self._permit })
     }
 }
 

@@ -306,19 +306,17 @@ impl Body {
 /// A body that is complete: as it was sent, or what is left of a mail whose files lie elsewhere.
 struct Whole {
     body: Bytes,
-    mail: Option<(Spooled, Vec<Option<Spooled>>)>,
+    mail: Option<Come>,
 }
 
 impl Whole {
     /// As it was sent.
     fn bytes(&self) -> usize {
-        self.mail
-            .as_ref()
-            .map_or(self.body.len(), |(original, _)| usize::try_from(original.bytes).unwrap_or(usize::MAX))
+        self.mail.as_ref().map_or(self.body.len(), |mail| usize::try_from(mail.original.bytes).unwrap_or(usize::MAX))
     }
 
     fn sha256(&self) -> [u8; 32] {
-        self.mail.as_ref().map_or_else(|| Sha256::digest(&self.body).into(), |(original, _)| original.sha256)
+        self.mail.as_ref().map_or_else(|| Sha256::digest(&self.body).into(), |mail| mail.original.sha256)
     }
 }
 
@@ -370,8 +368,8 @@ impl Knock {
             Body::One(body) => body,
             Body::Many(body) => body.freeze(),
             Body::Mail(mail) => {
-                let Come { rest, original, files } = mail.finish().await.map_err(|error| self.unspooled(error))?;
-                return Ok(Whole { body: rest, mail: Some((original, files)) });
+                let mail = mail.finish().await.map_err(|error| self.unspooled(error))?;
+                return Ok(Whole { body: mail.rest.clone(), mail: Some(mail) });
             }
         };
         Ok(Whole { body, mail: None })
@@ -406,7 +404,7 @@ impl Knock {
         let Normal { r#type, direction, raw_data, mut metadata, event_key, files, party } = normal;
         let slowly = Duration::from_secs((whole.bytes() / BODY_BYTES) as u64); // a large mail is given time to reach its store
         let until = tokio::time::Instant::now() + self.hold + slowly;
-        let (original, attachments) = if whole.bytes() <= INLINE_BYTES && files.is_empty() {
+        let (original, attachments) = if whole.mail.is_none() && whole.bytes() <= INLINE_BYTES && files.is_empty() {
             (Original::Body(whole.body), Vec::new())
         } else {
             let kept = Box::pin(keep_all(&inner.env, channel.tenant_id, whole, files)); // boxed: large, and rarely needed
@@ -462,7 +460,7 @@ async fn keep_all(env: &Env, tenant_id: TenantId, mut whole: Whole, files: Vec<F
     for file in files {
         let content = match file.content {
             Content::Lifted(nth) => {
-                whole.mail.as_mut().and_then(|(_, files)| files.get_mut(nth)?.take()).map(Kept::File)
+                whole.mail.as_mut().and_then(|mail| mail.files.get_mut(nth)?.take()).map(Kept::File)
             }
             content => apart(whole.body.len(), || content.bytes()).map(Kept::Bytes),
         };
@@ -478,7 +476,9 @@ async fn keep_all(env: &Env, tenant_id: TenantId, mut whole: Whole, files: Vec<F
         });
     }
     let original = match whole {
-        Whole { mail: Some((original, _)), .. } => Original::Blob(keep(env, tenant_id, &Kept::File(original)).await),
+        Whole { mail: Some(Come { original, .. }), .. } => {
+            Original::Blob(keep(env, tenant_id, &Kept::File(original)).await)
+        }
         Whole { body, .. } if body.len() <= INLINE_BYTES => Original::Body(body),
         Whole { body, .. } => Original::Blob(keep(env, tenant_id, &Kept::Bytes(body)).await),
     };

@@ -1,11 +1,5 @@
--- activities_retry.sql: puts those of tenant $1's activities $2 that failed back to raw, as if they had never failed, and removes their dead letters:
--- what fails again is tried and buried again. Returns them.
-with again as (
-    update public.activities a
-    set processing_status = 'raw', metadata = a.metadata - 'error' - 'recovery_count' - 'retry_count'
-    where a.tenant_id = $1 and a.id = any($2) and a.processing_status = 'failed'
-    returning a.id
-), dug_up as (
-    delete from public.activity_failures f using again where f.tenant_id = $1 and f.original_activity_id = again.id
-)
-select id from again
+-- activities_retry.sql: puts those of tenant $1's activities $2 that failed back to raw, as if they had never failed. Returns them.
+update public.activities a
+set processing_status = 'raw', metadata = a.metadata - 'error' - 'recovery_count' - 'retry_count'
+where a.tenant_id = $1 and a.id = any($2) and a.processing_status = 'failed'
+returning a.id

@@ -207,7 +207,7 @@ impl Office {
 
     async fn claim_as(&self, caller: &Caller) -> Vec<(Uuid, i32)> {
         let mut tx = self.world.env.db.begin_as(caller).await.expect("a transaction");
-        let claimed = store::claims::claim(&mut tx, 1).await.expect("a claim");
+        let claimed = store::claims::claim(&mut tx, 1, &["text", "url"]).await.expect("a claim");
         tx.commit().await.expect("committed");
         claimed.into_iter().map(|claim| (claim.id, claim.lock_epoch)).collect()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use connectors::Http;
 use connectors::models::{ChatClient, Dialect, TranscribeClient, Transcript, Trouble};
 use domain::Secret;
-use engine::enrich::{Failure, Processors, Work};
+use engine::enrich::{Failure, Processors, Subject};
 use engine::recordings::Audio;
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -219,7 +219,7 @@ fn processors(flags: &[&str]) -> Processors {
 }
 
 async fn process(processors: &Processors, raw_data: Value, recording: Option<&Audio>) -> Result<Value, Failure> {
-    processors.process(&Work { r#type: "call", raw_data: &raw_data }, recording).await
+    processors.process(&Subject { r#type: "call", raw_data: &raw_data }, recording).await
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn without_any_service_texts_are_processed_by_rules_and_recordings_wait() 
     let audio = recording("audio/wav", wav(1)).await;
     let url = json!({ "source_type": "url", "content": "https://public.example/a" });
     let failure = process(&alone, url.clone(), Some(&audio)).await.expect_err("nothing to hear with");
-    assert_eq!((failure.kind, failure.is_passing), ("TranscriptionError", false));
+    assert_eq!(failure.kind, "TranscriptionError");
     assert_eq!(process(&alone, url, None).await.expect_err("nothing to hear").kind, "DownloadError");
     assert_eq!(
         process(&alone, json!({ "source_type": "carrier" }), None).await.expect_err("odd").kind,
@@ -273,13 +273,16 @@ async fn the_settings_choose_what_is_used_and_say_what_is_missing() {
     assert_eq!((failure.kind, failure.message.as_str()), ("DownloadError", "what lies there is no recording"));
     reads.answer(chat::Manner::Status(429, "retry-after: 90\r\n", ""));
     let failure = process(&both, url.clone(), Some(&audio)).await.expect_err("to wait");
-    assert_eq!(
-        (failure.kind, failure.is_passing, failure.retry_after),
-        ("LLMError", true, Some(Duration::from_secs(90)))
-    );
+    assert_eq!((failure.kind, failure.message.as_str()), ("LLMError", "the language model asked us to wait 90 s"));
+    // A little is waited for, and the call is not heard again meanwhile.
+    let n_heard = hears.calls().len();
+    reads.answer_next(&[chat::Manner::Status(429, "retry-after: 1\r\n", "")]);
+    reads.answer(chat::Manner::Says(json!({ "summary": "Ann wants to be called back.", "facts": ["Ann called."] })));
+    assert_eq!(process(&both, url.clone(), Some(&audio)).await.expect("done"), expected);
+    assert_eq!(hears.calls().len(), n_heard + 1);
     hears.answer(speech::Manner::Status(400, "", ""));
     let failure = process(&both, url, Some(&audio)).await.expect_err("a refusal");
-    assert_eq!((failure.kind, failure.is_passing, failure.retry_after), ("TranscriptionError", false, None));
+    assert_eq!(failure.kind, "TranscriptionError");
 
     for (flags, expected) in [
         (&["--llm", "anthropic"][..], "LLM_MODEL is not"),

@@ -22,6 +22,15 @@ const complete = (id, epoch) => {
   return (epoch === undefined ? update : update.eq("lock_epoch", epoch)).select();
 };
 
+// Who slept finds its connection closed, and the client does not try again by itself.
+const completeAnyway = async (id, epoch) => {
+  for (let tries = 1; ; tries++) {
+    const result = await complete(id, epoch);
+    if (result.status !== 0 || tries === 3) return result;
+    await wait(100);
+  }
+};
+
 const claim = async () => {
   for (const rpc of ["claim_next_pending_activity", "claim_stale_activity"]) {
     const { data, error } = await supabase.rpc(rpc);
@@ -47,7 +56,7 @@ const work = async () => {
     const { id, lock_epoch, raw_data } = claimed;
     say("claimed", { id, lock_epoch });
     await wait(Number(process.env.WORK_MS) + (raw_data.content.length % 5)); // what takes an agent its time
-    const { data, error, status } = await complete(id, lock_epoch);
+    const { data, error, status } = await completeAnyway(id, lock_epoch);
     if (error) say("refused", { id, lock_epoch, status, code: error.code, message: error.message });
     else if (data.length === 1) say("completed", { id, lock_epoch });
     else say("lost", { id, lock_epoch });

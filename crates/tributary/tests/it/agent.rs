@@ -51,7 +51,11 @@ impl Office {
     }
 
     async fn start(&self) -> App {
-        let agent = App::spawn(self.command(), &["agent", "--device", "laptop"], 0);
+        self.start_as(self.command()).await
+    }
+
+    async fn start_as(&self, command: std::process::Command) -> App {
+        let agent = App::spawn(command, &["agent", "--device", "laptop"], 0);
         let is_there =
             async || self.house.number("select count(*) from crm_processing_nodes where status = 'ready'").await == 1;
         assert!(wait_until(SOON, is_there).await, "{}", agent.printed());
@@ -131,7 +135,7 @@ async fn a_call_becomes_a_card_with_its_words_while_somebody_watches() {
     assert_eq!((&row["processing_status"], &row["processed_data"]["transcript"]), (&json!("completed"), &json!(words)));
     assert_eq!(office.recordings.visits().len(), 1, "fetched once, for the agent and for the page");
     assert_eq!(office.speech.calls().len(), 1);
-    // What was heard is found.
+    // The provider's own ids stay beside the result.
     assert!(row["metadata"]["recording_sid"].is_string() || row["metadata"]["RecordingSid"].is_string(), "{row}");
 }
 
@@ -215,7 +219,10 @@ async fn an_agent_does_what_the_nodes_page_says() {
     let office = Office::new(44).await;
     office.speech.answer(speech::Manner::Slow(Duration::from_secs(120)));
     let (_, twilio) = office.house.twilio().await;
-    let _agent = office.start().await;
+    // Without a reader too: what takes no time is not counted, but a call does.
+    let mut command = office.command();
+    command.env("LLM", "none");
+    let _agent = office.start_as(command).await;
     let set_to = async |enabled: bool, concurrency: i32| {
         sqlx::query("update crm_processing_nodes set enabled = $1, concurrency = $2")
             .bind(enabled)
@@ -236,6 +243,25 @@ async fn an_agent_does_what_the_nodes_page_says() {
     assert!(wait_until(SOON, async || office.house.number(in_hand).await == 3).await);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(office.house.number(in_hand).await, 3, "not more than it was told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_cannot_hear_leaves_calls_to_others() {
+    let office = Office::new(46).await;
+    let (_, twilio) = office.house.twilio().await;
+    let call = office.call(&twilio, "RE1", &office.recordings.url("/RE1")).await;
+    let mut deaf = office.command();
+    deaf.env_remove("TRANSCRIBE_BASE_URL").env("LLM", "none");
+    let agent = App::spawn(deaf, &["agent", "--device", "deaf"], 0);
+    let note = "insert into activities (tenant_id, type, raw_data) values ($1, 'note', '{\"source_type\":\"text\",\"content\":\"hello\"}') returning id::text";
+    let note: String = sqlx::query_scalar(note)
+        .bind(office.house.world.tenant_id.0)
+        .fetch_one(&mut *office.house.world.conn().await)
+        .await
+        .expect("a note");
+    assert_eq!(office.becomes(&note, "completed").await["processing_status"], "completed", "{}", agent.printed());
+    let row = office.row(&call).await;
+    assert_eq!((&row["processing_status"], &row["lock_epoch"]), (&json!("raw"), &json!(0)), "{row}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -70,12 +70,15 @@ pub(crate) async fn metrics(
 
 /// When the gauges that need the database were last set.
 #[derive(Default)]
-pub(crate) struct Gauges(Mutex<Option<Instant>>);
+pub(crate) struct Gauges {
+    set_at: Mutex<Option<Instant>>,
+    watched_at: Mutex<Option<Instant>>,
+}
 
 impl Gauges {
     /// At most every five seconds, however many scrape. Without the database the old values stay, and the rest is still told.
     async fn refresh(&self, app: &App) {
-        let mut set_at = self.0.lock().await;
+        let mut set_at = self.set_at.lock().await;
         if set_at.is_some_and(|at| at.elapsed() < Duration::from_secs(5)) {
             return;
         }
@@ -88,13 +91,6 @@ impl Gauges {
                     metrics::gauge!("tributary_queue_items", "lane" => lane.name, "state" => state.as_str())
                         .set(n as f64);
                 }
-            }
-            for watched in store::claims::watched(&mut conn, app.env.clock.sql()).await? {
-                let tenant = watched.tenant_id.to_string();
-                metrics::gauge!("tributary_activities_long_held", "tenant" => tenant.clone())
-                    .set(watched.long_held as f64);
-                metrics::gauge!("tributary_activities_unmatched_ratio", "tenant" => tenant)
-                    .set(watched.unmatched_share.unwrap_or(0.0));
             }
             let workers = engine::health::list_workers(&app.env, &mut conn).await?;
             for health in [Health::Alive, Health::Late, Health::Stalled, Health::Dead, Health::Stopped] {
@@ -112,5 +108,25 @@ impl Gauges {
         };
         metrics::gauge!("tributary_database_up").set(is_up);
         *set_at = Some(Instant::now());
+        drop(set_at);
+        self.watch(app).await;
+    }
+
+    /// Of every tenant, so seldom, and apart from what says whether the database is there.
+    async fn watch(&self, app: &App) {
+        let mut watched_at = self.watched_at.lock().await;
+        if watched_at.is_some_and(|at| at.elapsed() < Duration::from_secs(60)) {
+            return;
+        }
+        *watched_at = Some(Instant::now());
+        let watched = store::within(Duration::from_secs(10), async {
+            store::claims::watched(&mut *app.env.db.acquire().await?, app.env.clock.sql()).await
+        });
+        for watched in watched.await.unwrap_or_default() {
+            let tenant = watched.tenant_id.to_string();
+            metrics::gauge!("tributary_activities_long_held", "tenant" => tenant.clone()).set(watched.long_held as f64);
+            metrics::gauge!("tributary_activities_unmatched_ratio", "tenant" => tenant)
+                .set(watched.unmatched_share.unwrap_or(0.0));
+        }
     }
 }

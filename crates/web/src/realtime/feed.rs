@@ -23,8 +23,8 @@ const RING_BYTES: usize = 16 << 20;
 const ROW_BYTES: usize = 1 << 20;
 const SMALL_BYTES: usize = 64;
 const TOO_LARGE: &[&str] = &["Error 413: Payload Too Large"];
-/// Rows loaded by one query. With [`ROW_BYTES`] each, that is what loading may take.
-const CHUNK: usize = 32;
+/// Rows loaded by one query. With [`ROW_BYTES`] for each of three columns, that is what loading may take.
+const CHUNK: usize = 16;
 /// Changes taken from the bus at once.
 const BATCH: usize = 1_024;
 const MOST_SOCKETS: usize = 32;
@@ -226,15 +226,16 @@ async fn load(app: &App, tenant_id: TenantId, changes: &[(Op, Uuid)]) -> store::
     let ids: Vec<Uuid> = changes.iter().map(|(_, id)| *id).collect::<HashSet<_>>().into_iter().collect();
     let rows = store::within(DB_LIMIT, async {
         let mut conn = app.env.db.acquire().await?;
-        store::rest::rows(&mut conn, table, tenant_id, &ids).await
+        store::rest::rows(&mut conn, table, tenant_id, &ids, ROW_BYTES as i32).await
     });
-    let rows: HashMap<Uuid, Value> = rows.await?.into_iter().collect();
+    let rows: HashMap<Uuid, (Value, bool)> =
+        rows.await?.into_iter().map(|(id, row, is_cut)| (id, (row, is_cut))).collect();
     let at = app.env.clock.now();
     for (op, id) in changes {
         // A row that is gone has a notice of its own that says so.
-        let row = rows.get(id).and_then(Value::as_object);
-        if row.is_some() || *op == Op::Delete {
-            app.feed.ring.push(Arc::new(Event::new(table, tenant_id, *op, *id, row.cloned().unwrap_or_default(), at)));
+        let found = rows.get(id).and_then(|(row, is_cut)| Some((row.as_object()?.clone(), *is_cut)));
+        if found.is_some() || *op == Op::Delete {
+            app.feed.ring.push(Arc::new(Event::new(table, tenant_id, *op, *id, found.unwrap_or_default(), at)));
         }
     }
     Ok(())
@@ -279,7 +280,7 @@ impl Event {
         tenant_id: TenantId,
         op: Op,
         id: Uuid,
-        mut row: Map<String, Value>,
+        (mut row, is_cut): (Map<String, Value>, bool),
         at: DateTime<Utc>,
     ) -> Self {
         let r#type = match op {
@@ -300,7 +301,7 @@ impl Event {
             };
             to_raw_value(&data).unwrap_or_default()
         };
-        let mut data = written(&row, None);
+        let mut data = written(&row, is_cut.then_some(TOO_LARGE));
         if data.get().len() > ROW_BYTES {
             row.retain(|_, value| value.to_string().len() <= SMALL_BYTES);
             data = written(&row, Some(TOO_LARGE));
@@ -322,7 +323,7 @@ mod tests {
         let table = Table::find("activities").expect("a table");
         let at = "2026-11-15T07:00:00Z".parse().expect("a time");
         let row = row.as_object().expect("a row").clone();
-        let event = Event::new(table, TenantId::new(), op, Uuid::nil(), row, at);
+        let event = Event::new(table, TenantId::new(), op, Uuid::nil(), (row, false), at);
         let data = serde_json::from_str(event.data.get()).expect("JSON");
         (event, data)
     }

@@ -32,6 +32,7 @@ const FRAME_BYTES: usize = 64 * 1024;
 /// What a socket has at hand for reading and for writing.
 const BUFFER_BYTES: usize = 8 * 1024;
 const MOST_TOPICS: usize = 64;
+const TOPIC_BYTES: usize = 255;
 const MOST_BINDINGS: usize = 32;
 /// Compiled patterns take memory, so a socket has few.
 const MOST_PATTERNS: usize = 8;
@@ -226,6 +227,9 @@ impl Session {
         if wanted.len() > MOST_BINDINGS {
             return Err(format!("a topic has at most {MOST_BINDINGS} subscriptions"));
         }
+        if message.topic.len() > TOPIC_BYTES {
+            return Err(format!("a topic's name has at most {TOPIC_BYTES} bytes"));
+        }
         self.topics.remove(&message.topic); // joined anew, after the client lost it
         if self.topics.len() >= MOST_TOPICS {
             return Err(format!("a socket has at most {MOST_TOPICS} topics"));
@@ -273,6 +277,9 @@ impl Session {
                 .collect();
             for (topic, ids) in told {
                 self.say(topic, "postgres_changes", Change { ids: &ids, data: &event.data }).await?;
+            }
+            if Instant::now() >= self.next_check {
+                break; // a slow reader keeps nothing that the ring has dropped, and its key is looked at in time
             }
         }
         if self.seen < *self.latest.borrow() {

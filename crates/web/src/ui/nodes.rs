@@ -30,6 +30,8 @@ struct NodesPage {
     tiles: Vec<Tile>,
     built_in: &'static str,
     cards: Vec<NodeCard>,
+    /// Of somebody's: the built-in agent is none.
+    has_device: bool,
     /// Where agents find this server.
     url: String,
     may_act: bool,
@@ -86,6 +88,10 @@ pub(crate) async fn show(
             "The built-in agent is off, or no worker runs: everything waits for people's agents."
         },
         cards: overview.nodes.iter().map(|node| NodeCard::new(node, &overview, now)).collect(),
+        has_device: overview
+            .nodes
+            .iter()
+            .any(|node| overview.person(node.person_id).is_some_and(|person| !person.is_built_in())),
         url: app.env.config.base_url(),
         may_act: visitor.may(Scope::Write),
         csrf: visitor.csrf(),

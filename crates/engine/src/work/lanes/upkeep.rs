@@ -83,7 +83,7 @@ async fn build_indexes(env: &Env) -> Result<(), Fault> {
 async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
     let mut tx = env.db.begin().await?;
     let recovered = claims::recover(&mut tx, is_reset).await?;
-    tx.notify_all(activities::changed(&recovered));
+    tx.notify_all(activities::waiting_again(&recovered));
     tx.commit().await?;
     metrics::counter!("tributary_activity_recoveries_total").increment(recovered.len() as u64);
     if !recovered.is_empty() {
@@ -95,7 +95,7 @@ async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
 async fn retry_failed(env: &Env) -> Result<(), Fault> {
     let mut tx = env.db.begin().await?;
     let retried = claims::retry_failed(&mut tx, env.clock.sql()).await?;
-    tx.notify_all(activities::changed(&retried));
+    tx.notify_all(activities::waiting_again(&retried));
     tx.commit().await?;
     if !retried.is_empty() {
         tracing::info!("{} failed activities are tried again", retried.len());

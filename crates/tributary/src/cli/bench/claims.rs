@@ -95,7 +95,7 @@ async fn drain(scratch: &Scratch, agent: &Caller, is_ours: bool) -> anyhow::Resu
 /// As the built-in agent does it.
 async fn batch(db: &Db, agent: &Caller) -> store::Result<usize> {
     let mut tx = db.begin_as(agent).await?;
-    let claimed = claims::claim(&mut tx, BATCH).await?;
+    let claimed = claims::claim(&mut tx, BATCH, &["text", "url"]).await?;
     tx.commit().await?;
     if claimed.is_empty() {
         return Ok(0);
