@@ -1,6 +1,7 @@
 //! The door for webhooks. Whoever knocks is verified on the raw bytes before anything is parsed (`guard`), what they bring is
 //! put into our words (`normalise`), and they are answered once it is durable (`receive`).
 
+mod body;
 mod channels;
 mod committer;
 mod guard;

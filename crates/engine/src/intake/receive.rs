@@ -4,31 +4,30 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use domain::{ActivityId, BlobKey, ChannelId, Secret, TenantId};
+use bytes::Bytes;
+use domain::{ActivityId, ChannelId, Secret};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use metrics::Histogram;
-use sha2::{Digest as _, Sha256};
-use store::activities::{Arrival, Attachment, Original};
+use store::activities::{Arrival, Original};
 use store::channels::Provider;
 use store::crash::{self, Point};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 
+use super::body::{Body, Whole, apart, keep_all};
 use super::channels::{Channel, Channels};
 use super::committer;
 use super::guard::{self, Check};
 use super::limits::{PerMinute, network};
-use super::mail::{Come, Mail};
-use super::normalise::{self, Content, File, Malformed, Normal, Sent};
+use super::mail::Mail;
+use super::normalise::{self, Malformed, Normal, Sent};
 use super::refusals::Refusals;
 use super::room::{Place, Room, Waiting};
 use crate::Env;
-use crate::spool::Spooled;
 
 /// Largest body of a webhook.
-const BODY_BYTES: usize = 1 << 20;
+pub(super) const BODY_BYTES: usize = 1 << 20;
 /// Largest e-mail of Postmark's: attachments come inside.
 const MAIL_BYTES: usize = 50 << 20;
 /// How many mails larger than other bodies come at once, each in files of its own, and what one takes of the room to begin with.
@@ -38,7 +37,7 @@ const MAIL_HELD_BYTES: usize = 256 << 10;
 const STRANGERS_BYTES: usize = 64 << 10;
 const STRANGERS: usize = 256;
 /// Larger originals go to the blob store.
-const INLINE_BYTES: usize = 64 << 10;
+pub(super) const INLINE_BYTES: usize = 64 << 10;
 /// Refused requests a minute, by channel and address; further ones are not even looked at.
 const MOST_REFUSED: u32 = 100;
 /// How long a verified event waits for a database that is away.
@@ -275,51 +274,6 @@ pub struct Knock {
     body: Body,
 }
 
-/// Most bodies come in one piece, which is kept as it is.
-enum Body {
-    Empty,
-    One(Bytes),
-    Many(BytesMut),
-    Mail(Box<Mail>),
-}
-
-impl Body {
-    /// `expected`: how long it will be, if that was said. A large one is not copied as it grows.
-    fn add(&mut self, piece: Bytes, expected: usize) {
-        *self = match std::mem::replace(self, Self::Empty) {
-            Self::Empty => Self::One(piece),
-            Self::One(first) => {
-                let mut both = BytesMut::with_capacity(expected.max(2 * (first.len() + piece.len())));
-                both.extend_from_slice(&first);
-                both.extend_from_slice(&piece);
-                Self::Many(both)
-            }
-            Self::Many(mut all) => {
-                all.extend_from_slice(&piece);
-                Self::Many(all)
-            }
-            mail @ Self::Mail(_) => mail,
-        };
-    }
-}
-
-/// A body that is complete: as it was sent, or what is left of a mail whose files lie elsewhere.
-struct Whole {
-    body: Bytes,
-    mail: Option<Come>,
-}
-
-impl Whole {
-    /// As it was sent.
-    fn bytes(&self) -> usize {
-        self.mail.as_ref().map_or(self.body.len(), |mail| usize::try_from(mail.original.bytes).unwrap_or(usize::MAX))
-    }
-
-    fn sha256(&self) -> [u8; 32] {
-        self.mail.as_ref().map_or_else(|| Sha256::digest(&self.body).into(), |mail| mail.original.sha256)
-    }
-}
-
 impl Knock {
     /// The next piece of the body.
     pub async fn push(&mut self, piece: Bytes) -> Result<(), Refusal> {
@@ -446,77 +400,6 @@ impl Knock {
         counter.increment(1);
         crash::at(Point::IntakeBeforeAnswer).map_err(|error| self.refuse(Refusal::Away(error), None))?;
         Ok(Received { id: stored.id, provider: channel.provider, has_event_key })
-    }
-}
-
-/// Work that takes a while lets others on this thread go on.
-fn apart<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes > BODY_BYTES { tokio::task::block_in_place(work) } else { work() }
-}
-
-/// Puts the original of a large event, and its files, where its row will find them.
-async fn keep_all(env: &Env, tenant_id: TenantId, mut whole: Whole, files: Vec<File>) -> (Original, Vec<Attachment>) {
-    let mut attachments = Vec::new();
-    for file in files {
-        let content = match file.content {
-            Content::Lifted(nth) => {
-                whole.mail.as_mut().and_then(|mail| mail.files.get_mut(nth)?.take()).map(Kept::File)
-            }
-            content => apart(whole.body.len(), || content.bytes()).map(Kept::Bytes),
-        };
-        // What is no base64 is in the original as it was sent.
-        let Some(content) = content else { continue };
-        let plain = |text: String, most: usize| text.chars().filter(|c| *c != '\0').take(most).collect::<String>();
-        attachments.push(Attachment {
-            name: plain(file.name, 255),
-            content_type: file.content_type.map(|text| plain(text, 255)),
-            content_id: file.content_id.map(|text| plain(text, 255)),
-            bytes: content.len(),
-            blob_key: keep(env, tenant_id, &content).await.to_string(),
-        });
-    }
-    let original = match whole {
-        Whole { mail: Some(Come { original, .. }), .. } => {
-            Original::Blob(keep(env, tenant_id, &Kept::File(original)).await)
-        }
-        Whole { body, .. } if body.len() <= INLINE_BYTES => Original::Body(body),
-        Whole { body, .. } => Original::Blob(keep(env, tenant_id, &Kept::Bytes(body)).await),
-    };
-    (original, attachments)
-}
-
-/// What is to be kept: here, or in a file.
-enum Kept {
-    Bytes(Bytes),
-    File(Spooled),
-}
-
-impl Kept {
-    fn len(&self) -> i64 {
-        match self {
-            Self::Bytes(bytes) => i64::try_from(bytes.len()).unwrap_or(i64::MAX),
-            Self::File(file) => i64::try_from(file.bytes).unwrap_or(i64::MAX),
-        }
-    }
-}
-
-/// Trying while the sender waits.
-async fn keep(env: &Env, tenant_id: TenantId, content: &Kept) -> BlobKey {
-    loop {
-        let put = async {
-            let mut conn = env.db.acquire().await?;
-            match content {
-                Kept::Bytes(bytes) => env.blobs.put(&mut conn, tenant_id, bytes.clone()).await,
-                Kept::File(file) => env.blobs.put_file(&mut conn, tenant_id, file).await,
-            }
-        };
-        match put.await {
-            Ok(key) => return key,
-            Err(fault) => {
-                tracing::warn!(error = ?fault, tenant.id = %tenant_id, "an event's file is not kept yet");
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-        }
     }
 }
 

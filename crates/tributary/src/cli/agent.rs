@@ -15,7 +15,7 @@ use crate::logging;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The server whose work this is, such as https://hear.example.com.
+    /// The server whose work this is, such as `https://hear.example.com`.
     #[arg(long, env = "TRIBUTARY_URL", default_value = "http://127.0.0.1:7171", value_parser = engine::config::base_url)]
     url: String,
     /// A key of this person and device: `tributary key create laptop --scopes agent --person ann@acme.example`.

@@ -1,6 +1,6 @@
 //! The event stream: hints that something changed, so that a page looks again. Never the change itself.
 //!
-//! One [`Ring`] per process holds the last notices; each stream has only its place in it. When the ring has turned past a slow
+//! One [`crate::ring::Ring`] per process holds the last notices; each stream has only its place in it. When the ring has turned past a slow
 //! reader's place it is told to look at everything (`resync`), as is one that comes back with an id we no longer know.
 
 use std::collections::{HashSet, VecDeque};
