@@ -1,0 +1,176 @@
+//! Misbehaves: answers in a provider's place, or spoils its true answer.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use chrono::{DateTime, Utc};
+use futures_util::{StreamExt as _, stream};
+use rand::RngExt as _;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::manners::{Manner, RetryAfter};
+use crate::request::Asked;
+use crate::shapes::{self, Tongue, answer, fault, google, lost_token, rate_limited};
+
+/// The connection ends here.
+#[derive(Debug)]
+pub(crate) struct HungUp;
+
+impl std::fmt::Display for HungUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("hung up as told")
+    }
+}
+
+impl std::error::Error for HungUp {}
+
+/// Enough for any page that a test looks at.
+const ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// Keys whose values are words of people.
+const WORDS: [&str; 8] = ["firstname", "lastname", "company", "name", "dealname", "DisplayName", "DocNumber", "text"];
+
+/// The answer, when the provider is not even asked.
+pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Option<Result<Response, HungUp>> {
+    let path = asked.path.as_str();
+    let response = match manner {
+        Manner::Status(status) => shapes::error(path, *status, now),
+        Manner::RateLimited { retry_after } => rate_limited(path, false, *retry_after, now),
+        Manner::DailyLimit { retry_after } => rate_limited(path, true, *retry_after, now),
+        Manner::RateLimitedAs403 if path.starts_with("/drive") => {
+            google(403, "userRateLimitExceeded", "User Rate Limit Exceeded")
+        }
+        Manner::RateLimitedAs403 => rate_limited(path, false, RetryAfter::Absent, now),
+        Manner::FaultWith200 => {
+            fault(200, "SystemFault", "10000", "An application error has occurred while processing your request", now)
+        }
+        Manner::Garbage => {
+            let mut bytes = vec![0_u8; 700];
+            rand::rng().fill(&mut bytes[..]);
+            as_json(Body::from(bytes))
+        }
+        Manner::Html => shapes::text("text/html; charset=utf-8", HTML.to_owned()),
+        Manner::WrongJson => answer(
+            200,
+            json!({"results": {"id": 7}, "files": "none", "changes": 3, "QueryResponse": ["Customer"], "CDCResponse": true,
+                "access_token": {"value": null}, "paging": "no"}),
+        ),
+        Manner::Empty200 => as_json(Body::empty()),
+        Manner::Endless => {
+            let spaces = Bytes::from_static(&[b' '; 16 * 1024]);
+            as_json(Body::from_stream(stream::repeat(spaces).map(Ok::<_, io::Error>)))
+        }
+        // Inside a tool's result, where its handler puts it.
+        Manner::LostToken if path.starts_with("/mcp") => return None,
+        Manner::LostToken => lost_token(Tongue::of(path), now),
+        Manner::Reset => return Some(Err(HungUp)),
+        _ => return None,
+    };
+    Some(Ok(response))
+}
+
+/// What becomes of the true answer.
+pub(crate) async fn spoil(manner: Manner, response: Response) -> Result<Response, HungUp> {
+    match manner {
+        Manner::Delay(delay) => {
+            sleep(delay).await;
+            return Ok(response);
+        }
+        Manner::DropReply => return Err(HungUp),
+        Manner::Truncated
+        | Manner::CutJson
+        | Manner::DuplicateKeys
+        | Manner::InvalidUtf8
+        | Manner::NulInStrings
+        | Manner::Slow { .. } => {}
+        _ => return Ok(response), // its handler has done it
+    }
+    let (mut parts, body) = response.into_parts();
+    let body = to_bytes(body, ANSWER_BYTES).await.map_err(|_| HungUp)?;
+    let body_bytes = body.len();
+    let (body, body_bytes) = match manner {
+        Manner::Truncated => {
+            // The pause lets the half go out before the connection ends.
+            let cut = stream::once(async {
+                sleep(Duration::from_millis(20)).await;
+                Err(io::Error::from(io::ErrorKind::ConnectionReset))
+            });
+            let half = body.slice(..body_bytes / 2);
+            (Body::from_stream(stream::iter([Ok(half)]).chain(cut)), body_bytes)
+        }
+        Manner::Slow { per_byte } => {
+            let bytes = stream::iter((0..body_bytes).map(move |at| body.slice(at..=at)));
+            let slowly = bytes.then(move |byte| async move {
+                sleep(per_byte).await;
+                Ok::<_, io::Error>(byte)
+            });
+            (Body::from_stream(slowly), body_bytes)
+        }
+        manner => {
+            let body = match manner {
+                Manner::CutJson => body[..body_bytes / 2].to_vec(),
+                Manner::DuplicateKeys => with_key_twice(&body),
+                Manner::InvalidUtf8 => with_invalid_utf8(&body),
+                _ => with_nul(&body),
+            };
+            let body_bytes = body.len();
+            (Body::from(body), body_bytes)
+        }
+    };
+    parts.headers.insert(CONTENT_LENGTH, body_bytes.into());
+    Ok(Response::from_parts(parts, body))
+}
+
+fn as_json(body: Body) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// The first value comes before the true one, so that a reader which takes the first and one which takes the last disagree.
+fn with_key_twice(body: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(body);
+    let key = ["\"id\":\"", "\"Id\":\"", "\"access_token\":\""].into_iter().find(|key| text.contains(key));
+    match key {
+        Some(key) => text.replacen(key, &format!("{key}another\",{key}"), 1).into_bytes(),
+        None => text.replacen('{', "{\"kind\":1,\"kind\":2,", 1).into_bytes(),
+    }
+}
+
+/// Inside a value, where a lenient reader puts U+FFFD in its place.
+fn with_invalid_utf8(body: &[u8]) -> Vec<u8> {
+    let key = WORDS.iter().map(|key| format!("\"{key}\":\"")).find_map(|key| {
+        let at = body.windows(key.len()).position(|bytes| bytes == key.as_bytes())?;
+        Some(at + key.len())
+    });
+    let at =
+        key.or_else(|| body.windows(2).position(|bytes| bytes == b":\"").map(|at| at + 2)).unwrap_or(body.len() / 2);
+    [&body[..at], b"\xff\xfe\xc3\x28", &body[at..]].concat()
+}
+
+fn with_nul(body: &[u8]) -> Vec<u8> {
+    match serde_json::from_slice(body) {
+        Ok(mut json) => {
+            add_nul(&mut json);
+            json.to_string().into_bytes()
+        }
+        Err(_) => [b"nul: \0", body].concat(),
+    }
+}
+
+fn add_nul(json: &mut Value) {
+    match json {
+        Value::Array(values) => values.iter_mut().for_each(add_nul),
+        Value::Object(values) => values.iter_mut().for_each(|(key, value)| match value {
+            Value::String(text) if WORDS.contains(&key.as_str()) => text.insert(0, '\0'),
+            Value::String(_) => {}
+            value => add_nul(value),
+        }),
+        _ => {}
+    }
+}
+
+const HTML: &str = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head>\n\
+    <body><h1>Please sign in to continue</h1><form action=\"/login\" method=\"post\"></form></body></html>\n";

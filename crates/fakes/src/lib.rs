@@ -1,0 +1,205 @@
+//! The providers on this machine: one HTTP server that answers as HubSpot, Google Drive and QuickBooks do, OAuth and MCP included, keeps a
+//! ledger of what it was asked, and misbehaves when told. Tests, the demonstration and the benchmark pull from it. It knows nothing of the
+//! engine, so that it can be its oracle.
+
+mod clock;
+mod drive;
+mod faults;
+mod fixtures;
+mod hubspot;
+mod ledger;
+mod manners;
+mod mcp;
+mod oauth;
+mod provider;
+mod quickbooks;
+mod request;
+mod server;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use chrono::{DateTime, Utc};
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+use crate::clock::Clock;
+use crate::drive::Files;
+use crate::hubspot::Crm;
+use crate::ledger::Ledger;
+use crate::manners::Script;
+use crate::oauth::grants::Grants;
+use crate::quickbooks::Books;
+
+pub use crate::drive::Drive;
+pub use crate::fixtures::FIXTURES;
+pub use crate::hubspot::Hubspot;
+pub use crate::ledger::Seen;
+pub use crate::manners::{Manner, RetryAfter};
+pub use crate::oauth::grants::{Counts, Issued};
+pub use crate::oauth::{CLIENT_ID, CLIENT_SECRET};
+pub use crate::provider::Provider;
+pub use crate::quickbooks::Quickbooks;
+
+/// The running server. It ends with the last copy of this.
+#[derive(Clone)]
+pub struct Fakes {
+    shared: Arc<Shared>,
+    _server: Arc<Server>,
+}
+
+pub(crate) struct Shared {
+    url: String,
+    clock: Clock,
+    ledger: Ledger,
+    script: Script,
+    grants: Grants,
+    crm: Mutex<Crm>,
+    drive: Mutex<Files>,
+    books: Mutex<Books>,
+}
+
+struct Server(AbortHandle);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Fakes {
+    /// On a port of its own, with no records.
+    pub async fn start() -> Self {
+        Self::start_on((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port on this machine")
+    }
+
+    pub async fn start_on(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let shared = Arc::new(Shared {
+            url: format!("http://{}", listener.local_addr()?),
+            clock: Clock::default(),
+            ledger: Ledger::default(),
+            script: Script::default(),
+            grants: Grants::default(),
+            crm: Mutex::default(),
+            drive: Mutex::default(),
+            books: Mutex::default(),
+        });
+        shared.grants.with(|book| book.add_static(Provider::Hubspot, oauth::switches::PRIVATE_APP_TOKEN));
+        let mcp = StreamableHttpServerConfig::default();
+        let sessions = mcp.cancellation_token.clone().drop_guard();
+        let router = Router::new()
+            .merge(oauth::routes())
+            .merge(hubspot::rest::routes())
+            .merge(drive::rest::routes())
+            .merge(quickbooks::rest::routes(&shared))
+            .merge(mcp::routes(&shared, &mcp))
+            .with_state(shared.clone());
+        let serving = server::serve(listener, shared.clone(), router);
+        let server = tokio::spawn(async move {
+            let _sessions = sessions; // which end with the server
+            serving.await;
+        });
+        Ok(Self { shared, _server: Arc::new(Server(server.abort_handle())) })
+    }
+
+    /// With the recorded world.
+    pub async fn with_fixtures() -> Self {
+        let fakes = Self::start().await;
+        fakes.load_fixtures();
+        fakes
+    }
+
+    /// Adds the recorded world to what is there.
+    pub fn load_fixtures(&self) {
+        fixtures::load(self);
+    }
+
+    /// Without a slash at its end. Under it: `/hubspot`, `/drive/v3`, `/quickbooks`; `/oauth/{provider}/authorize` and `/token`;
+    /// `/mcp/hubspot`, and `/mcp-legacy/hubspot` for clients of the era with a handshake.
+    pub fn url(&self) -> &str {
+        &self.shared.url
+    }
+
+    /// The time here, which stamps changes and ends tokens.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.shared.clock.now()
+    }
+
+    /// Goes so far ahead of this machine's time.
+    pub fn advance(&self, by: Duration) {
+        self.shared.clock.advance(by);
+    }
+
+    pub fn hubspot(&self) -> Hubspot {
+        Hubspot { shared: self.shared.clone() }
+    }
+
+    pub fn drive(&self) -> Drive {
+        Drive { shared: self.shared.clone() }
+    }
+
+    pub fn quickbooks(&self) -> Quickbooks {
+        Quickbooks { shared: self.shared.clone() }
+    }
+
+    /// Every request, in the order in which they came.
+    pub fn ledger(&self) -> Vec<Seen> {
+        self.shared.ledger.seen()
+    }
+
+    /// How many requests there were whose path begins so.
+    pub fn requests(&self, prefix: &str) -> u64 {
+        self.shared.ledger.count(prefix)
+    }
+
+    /// Returns when so many have come.
+    pub async fn wait_for_requests(&self, prefix: &str, n_requests: u64) {
+        self.shared.ledger.wait_for(prefix, n_requests).await;
+    }
+
+    pub fn clear_ledger(&self) {
+        self.shared.ledger.clear();
+    }
+
+    /// The next request under this path, after those that earlier calls are for.
+    pub fn next(&self, prefix: &str, manner: Manner) {
+        self.shared.script.add(prefix, 0, manner);
+    }
+
+    pub fn next_n(&self, prefix: &str, n_requests: u64, manner: Manner) {
+        (0..n_requests).for_each(|_| self.next(prefix, manner.clone()));
+    }
+
+    /// The n-th request under this path from now, counted from 1.
+    pub fn nth(&self, prefix: &str, n: u64, manner: Manner) {
+        self.shared.script.add(prefix, n.saturating_sub(1), manner);
+    }
+
+    /// Every request under this path for which nothing else is scripted; `None`: well again.
+    pub fn always(&self, prefix: &str, manner: Option<Manner>) {
+        self.shared.script.set_always(prefix, manner);
+    }
+
+    /// So long for every answer under this path, as over a network.
+    pub fn set_latency(&self, prefix: &str, latency: Duration) {
+        self.shared.script.set_latency(prefix, latency);
+    }
+
+    /// Forgets all that was scripted, latencies included.
+    pub fn behave(&self) {
+        self.shared.script.clear();
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
