@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use domain::{Fault, Secret};
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde::Serialize;
 
 pub(crate) const USER_AGENT: &str = concat!("tributary/", env!("CARGO_PKG_VERSION"));
@@ -41,6 +43,16 @@ impl Http {
         answered.map(|_| ()).map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))
     }
 
+    /// Where a provider's page sends a browser on: what a person's consent leads to, without the person.
+    pub async fn follow(&self, url: &str) -> Result<String, Fault> {
+        let failed = |error: reqwest::Error| Fault::Transient(anyhow::Error::new(error.without_url()));
+        let answer = self.0.get(url).send().await.map_err(failed)?;
+        let location = answer.headers().get(reqwest::header::LOCATION).and_then(|value| value.to_str().ok());
+        location
+            .map(str::to_owned)
+            .ok_or_else(|| Fault::Refused { what: format!("the page answered {} and leads nowhere", answer.status()) })
+    }
+
     /// Posts as it is; returns the status and the beginning of the answer. The URL may carry a token, so it is in no error.
     pub async fn post(
         &self,
@@ -58,6 +70,14 @@ impl Http {
         let text = answer.text().await.map_err(failed)?;
         Ok((status, text.chars().take(2_000).collect()))
     }
+
+    /// Where a GET is sent on to, unfollowed; none when it is answered otherwise. The URL may carry a token, so it is in no error.
+    pub async fn sent_to(&self, url: &str) -> Result<Option<String>, Fault> {
+        let answer = self.0.get(url).send().await;
+        let answer = answer.map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))?;
+        let location = answer.headers().get(reqwest::header::LOCATION).filter(|_| answer.status().is_redirection());
+        Ok(location.and_then(|location| Some(location.to_str().ok()?.to_owned())))
+    }
 }
 
 /// Everything below an error.
@@ -69,4 +89,55 @@ pub(crate) fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::
 pub(crate) fn io_kind(error: &reqwest::Error) -> String {
     let kind = causes(error).filter_map(|cause| cause.downcast_ref::<std::io::Error>()).last();
     kind.map(|error| format!(": {}", error.kind())).unwrap_or_default()
+}
+
+/// When an answer was given, by the clock of who gave it.
+pub(crate) fn answered_at(headers: &HeaderMap) -> Option<DateTime<Utc>> {
+    httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok().map(DateTime::from)
+}
+
+/// How long we are asked to wait: seconds, or a date. That one is compared with the answer's own date, never with our clock; where there
+/// is none, the wait is `unsure`. What is neither is nothing.
+pub(crate) fn retry_after(headers: &HeaderMap, unsure: Duration, most: Duration) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let wait = if is_number {
+        Duration::from_secs(text.parse().unwrap_or(u64::MAX)) // larger than any number is long enough
+    } else {
+        let until: DateTime<Utc> = httpdate::parse_http_date(text).ok()?.into();
+        answered_at(headers).map_or(unsure, |now| (until - now).to_std().unwrap_or_default())
+    };
+    Some(wait.min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_in_seconds_or_as_a_date_and_is_never_longer_than_the_most() {
+        for (after, date, expected) in [
+            ("30", None, Some(30)),
+            (" 0 ", None, Some(0)),
+            ("86400", None, Some(3_600)),
+            ("99999999999999999999999", None, Some(3_600)),
+            ("soon", None, None),
+            ("", None, None),
+            ("-1", None, None),
+            ("1.5", None, None),
+            ("Sun, 15 Nov 2026 12:01:00 GMT", Some("Sun, 15 Nov 2026 12:00:00 GMT"), Some(60)),
+            ("Sun, 15 Nov 2026 11:00:00 GMT", Some("Sun, 15 Nov 2026 12:00:00 GMT"), Some(0)),
+            ("Sun, 15 Nov 2026 18:00:00 GMT", Some("Sun, 15 Nov 2026 12:00:00 GMT"), Some(3_600)),
+            ("Sun, 15 Nov 2026 18:00:00 GMT", Some("today"), Some(10)),
+            ("Sun, 15 Nov 2026 18:00:00 GMT", None, Some(10)),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, after.parse().expect("a value"));
+            if let Some(date) = date {
+                headers.insert(DATE, date.parse().expect("a value"));
+            }
+            let wait = retry_after(&headers, Duration::from_secs(10), Duration::from_secs(3_600));
+            assert_eq!(wait, expected.map(Duration::from_secs), "of {after:?}");
+        }
+    }
 }

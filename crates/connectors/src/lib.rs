@@ -3,6 +3,7 @@
 mod http;
 pub mod models;
 pub mod outside;
+pub mod pull;
 mod rest;
 
 pub use http::{Http, install_tls};

@@ -27,6 +27,9 @@ pub struct Record {
     pub source_updated_at: Option<DateTime<Utc>>,
     /// The source deleted it: what is left is a tombstone.
     pub is_deleted: bool,
+    /// Records of the same source that this one says something about, by their external ids; itself where it is a client. None: records of
+    /// this kind never do.
+    pub mentions: Option<Vec<String>>,
 }
 
 impl Record {
@@ -51,6 +54,7 @@ impl Record {
             source_created_at: None,
             source_updated_at: None,
             is_deleted: false,
+            mentions: None,
         }
     }
 }

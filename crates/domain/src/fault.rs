@@ -12,6 +12,9 @@ pub enum Fault {
     Reauthorize,
     #[error("could not be done now")]
     Transient(#[source] anyhow::Error),
+    /// With good credentials: a scope or a permission is missing, and asking again changes nothing.
+    #[error("{what}")]
+    Refused { what: String },
     #[error("payload does not parse: {what}")]
     Malformed { what: String },
     #[error("the lease was lost: somebody else has this item now")]
@@ -42,8 +45,6 @@ pub enum Verdict {
     Wait(Duration),
     /// Try again then; this attempt counted.
     Retry(Duration),
-    /// Leave the queue until somebody reconnects.
-    Park,
     /// A person decides.
     Bury,
     /// Nothing: it is not ours any more.
@@ -53,8 +54,7 @@ pub enum Verdict {
 pub fn verdict(fault: &Fault, attempt: i32, max_attempts: i32, rng: &mut impl Rng) -> Verdict {
     match fault {
         Fault::RateLimited { retry_after } => Verdict::Wait(polite(*retry_after, rng)),
-        Fault::Reauthorize => Verdict::Park,
-        Fault::Malformed { .. } => Verdict::Bury,
+        Fault::Reauthorize | Fault::Refused { .. } | Fault::Malformed { .. } => Verdict::Bury,
         Fault::Stale => Verdict::Drop,
         Fault::Transient(_) if attempt >= max_attempts => Verdict::Bury,
         Fault::Transient(_) => Verdict::Retry(backoff(attempt, rng)),
@@ -109,7 +109,7 @@ mod tests {
         assert!(matches!(verdict(&transient(), 7, 8, &mut rng), Verdict::Retry(_)));
         assert_eq!(verdict(&transient(), 8, 8, &mut rng), Verdict::Bury);
         assert_eq!(verdict(&Fault::Malformed { what: "no id".into() }, 1, 8, &mut rng), Verdict::Bury);
-        assert_eq!(verdict(&Fault::Reauthorize, 1, 8, &mut rng), Verdict::Park);
+        assert_eq!(verdict(&Fault::Reauthorize, 1, 8, &mut rng), Verdict::Bury);
     }
 
     #[test]

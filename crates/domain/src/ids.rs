@@ -54,6 +54,10 @@ uuid_ids! {
     DocumentId,
     /// A piece of a document: what is found.
     ChunkId,
+    /// One run of work on a source.
+    JobId,
+    /// What is known of somebody whom the tenant does business with.
+    ClientId,
 }
 
 macro_rules! number_ids {

@@ -14,6 +14,7 @@ pub mod item;
 pub mod notice;
 pub mod secret;
 pub mod shown;
+pub mod source;
 pub mod text;
 
 pub use activity::{ActivityType, Direction};
@@ -24,9 +25,10 @@ pub use clock::Clock;
 pub use document::Record;
 pub use fault::{Fault, Verdict};
 pub use ids::{
-    ActivityId, ChannelId, ChunkId, ContactId, DocumentId, KeyId, NodeId, ParkedId, PersonId, SourceId, TenantId,
-    WorkerId,
+    ActivityId, ChannelId, ChunkId, ClientId, ContactId, DocumentId, JobId, KeyId, NodeId, ParkedId, PersonId,
+    SourceId, TenantId, WorkerId,
 };
 pub use item::{ItemId, ItemState};
 pub use notice::{Notice, Op};
 pub use secret::Secret;
+pub use source::{JobKind, JobStatus, Provider, SourceStatus, Transport};

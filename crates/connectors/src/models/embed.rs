@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::{Service, Settings, Trouble};
 use crate::Http;
 
-const BATCH_TEXTS: usize = 256;
 const BATCH_CHARS: usize = 200_000;
 
 pub struct EmbedClient {
@@ -18,6 +17,8 @@ pub struct EmbedClient {
     model: String,
     dim: usize,
     send_dimensions: bool,
+    /// Most texts of one call.
+    batch_texts: usize,
 }
 
 impl EmbedClient {
@@ -29,6 +30,7 @@ impl EmbedClient {
         model: &str,
         dim: usize,
         send_dimensions: bool,
+        batch_texts: usize,
     ) -> Self {
         let settings = Settings {
             who: "the embedder",
@@ -38,14 +40,14 @@ impl EmbedClient {
             answer_max_bytes: 64 * 1024 * 1024,
         };
         let service = Service::new(http, base_url, "/embeddings", key, settings);
-        Self { service, model: model.to_owned(), dim, send_dimensions }
+        Self { service, model: model.to_owned(), dim, send_dimensions, batch_texts }
     }
 
     /// One vector of unit length per text, in order; all or none. Whatever is wrong with the service or its answer is a fault after which
     /// trying again may help.
     pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
         let mut vectors = Vec::with_capacity(texts.len());
-        for batch in batches(texts) {
+        for batch in batches(texts, self.batch_texts) {
             let body = self.ask(batch).await?;
             vectors.extend(self.checked(&body, batch.len())?);
         }
@@ -126,12 +128,12 @@ struct Row {
     embedding: Vec<Option<f32>>,
 }
 
-fn batches<'a, 'b>(texts: &'a [&'b str]) -> Vec<&'a [&'b str]> {
+fn batches<'a, 'b>(texts: &'a [&'b str], most: usize) -> Vec<&'a [&'b str]> {
     let mut batches = Vec::new();
     let (mut start, mut chars) = (0, 0);
     for (i, text) in texts.iter().enumerate() {
         let text_chars = text.chars().count();
-        if i > start && (i - start == BATCH_TEXTS || chars + text_chars > BATCH_CHARS) {
+        if i > start && (i - start == most || chars + text_chars > BATCH_CHARS) {
             batches.push(&texts[start..i]);
             (start, chars) = (i, 0);
         }
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn batches_are_small_in_number_and_size() {
         let long = "x".repeat(BATCH_CHARS - 1);
-        let sizes = |texts: &[&str]| batches(texts).iter().map(|batch| batch.len()).collect::<Vec<_>>();
+        let sizes = |texts: &[&str]| batches(texts, 256).iter().map(|batch| batch.len()).collect::<Vec<_>>();
         assert_eq!(sizes(&[]), [0; 0]);
         assert_eq!(sizes(&["a"; 600]), [256, 256, 88]);
         assert_eq!(sizes(&["a", &long, "b", "c", &long, &long]), [2, 2, 1, 1]);

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use domain::{Fault, Secret};
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 
@@ -17,15 +16,15 @@ pub use self::chat::{ChatClient, Dialect};
 pub use self::embed::EmbedClient;
 pub use self::transcribe::{TranscribeClient, Transcript};
 use crate::Http;
-use crate::http::io_kind;
+use crate::http::{io_kind, retry_after};
 
 /// Before the second and the third try: a hiccup is gone by then, and what is not is for the caller's own backoff.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 /// Who took that long to fail had no hiccup.
 const HICCUP: Duration = Duration::from_secs(60);
 /// For who asks us to wait and does not say how long.
-const WAIT_SECS: u64 = 10;
-const WAIT_MAX_SECS: u64 = 3_600;
+const WAIT: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -103,11 +102,9 @@ impl Service {
         if status.is_success() {
             return self.read(answer).await;
         }
-        let retry_after = retry_after(answer.headers());
+        let retry_after = retry_after(answer.headers(), WAIT, WAIT_MAX);
         Err(match status {
-            StatusCode::TOO_MANY_REQUESTS => {
-                Trouble::Wait { who, retry_after: retry_after.unwrap_or(Duration::from_secs(WAIT_SECS)) }
-            }
+            StatusCode::TOO_MANY_REQUESTS => Trouble::Wait { who, retry_after: retry_after.unwrap_or(WAIT) },
             StatusCode::SERVICE_UNAVAILABLE if retry_after.is_some() => {
                 Trouble::Wait { who, retry_after: retry_after.unwrap_or_default() }
             }
@@ -163,47 +160,6 @@ impl Service {
             Trouble::Passing(format!("{who} could not be reached{kind}"))
         } else {
             Trouble::Passing(format!("the connection to {who} broke{kind}"))
-        }
-    }
-}
-
-/// Seconds, or a date: that one is compared with the answer's own date, never with our clock.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let wait = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let until = httpdate::parse_http_date(text).ok()?;
-            let now = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
-            now.map_or(Duration::from_secs(WAIT_SECS), |now| until.duration_since(now).unwrap_or_default())
-        }
-    };
-    Some(wait.min(Duration::from_secs(WAIT_MAX_SECS)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_is_told_in_seconds_or_as_a_date_and_is_never_longer_than_an_hour() {
-        for (after, date, expected) in [
-            ("30", None, Some(30)),
-            (" 0 ", None, Some(0)),
-            ("86400", None, Some(3_600)),
-            ("soon", None, None),
-            ("-1", None, None),
-            ("Sun, 15 Nov 2026 12:01:00 GMT", Some("Sun, 15 Nov 2026 12:00:00 GMT"), Some(60)),
-            ("Sun, 15 Nov 2026 11:00:00 GMT", Some("Sun, 15 Nov 2026 12:00:00 GMT"), Some(0)),
-            ("Sun, 15 Nov 2026 18:00:00 GMT", Some("Sun, 15 Nov 2026 12:00:00 GMT"), Some(3_600)),
-            ("Sun, 15 Nov 2026 18:00:00 GMT", None, Some(10)),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, after.parse().expect("a value"));
-            if let Some(date) = date {
-                headers.insert(DATE, date.parse().expect("a value"));
-            }
-            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "of {after:?}");
         }
     }
 }

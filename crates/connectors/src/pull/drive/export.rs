@@ -1,0 +1,105 @@
+//! The text of files: each is exported by Google, a few at once, and a page stops when it has enough of them for one time.
+
+use futures_util::future::try_join_all;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::map::{self, DOC_MIME};
+use super::wire::Head;
+use super::{Drive, LIMITS};
+use crate::pull::http::Refused;
+use crate::pull::records::Read;
+use crate::pull::{Account, Failed, Item, PullError, record};
+
+const AT_ONCE: usize = 4;
+/// A hundred files of 10 MB would be a page of a gigabyte.
+const TEXT_MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// As many of a page's files as were taken this time.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub items: Vec<Item>,
+    pub failed: Vec<Failed>,
+    /// Those of the page that are done with, these and those of before.
+    pub done: Vec<String>,
+    pub is_whole: bool,
+}
+
+impl Drive {
+    /// The files of a page with their text, but for those in `done`.
+    pub(super) async fn take(
+        &self,
+        account: &Account<'_>,
+        files: Vec<Value>,
+        done: Vec<String>,
+    ) -> Result<Taken, PullError> {
+        let is_done = |file: &Value| {
+            let id = file.get("id").and_then(record::plain_id);
+            id.is_some_and(|id| done.contains(&id))
+        };
+        let files: Vec<Value> = files.into_iter().filter(|file| !is_done(file)).collect();
+        let mut taken = Taken { done, ..Taken::default() };
+        let mut text_bytes = 0;
+        for group in files.chunks(AT_ONCE) {
+            if text_bytes > TEXT_MAX_BYTES {
+                return Ok(taken);
+            }
+            let read = try_join_all(group.iter().map(|file| self.with_text(account, file.clone()))).await?;
+            taken.done.extend(group.iter().filter_map(|file| file.get("id").and_then(record::plain_id)));
+            for file in read.into_iter().flatten() {
+                match file.map(map::item) {
+                    Ok(item) => {
+                        text_bytes += item.text.len();
+                        taken.items.push(item);
+                    }
+                    Err(behind) => taken.failed.push(behind),
+                }
+            }
+        }
+        taken.is_whole = true;
+        Ok(taken)
+    }
+
+    /// One file with its text. None: it is not of a kind that we read, or gone meanwhile.
+    pub(super) async fn with_text(&self, account: &Account<'_>, mut file: Value) -> Result<Option<Read>, PullError> {
+        let Ok(head) = Head::deserialize(&file) else { return Ok(Some(map::raw("file", file))) };
+        let Some(id) = record::plain_id(&head.id) else { return Ok(Some(map::raw("file", file))) };
+        if map::document_type(&head.mime_type).is_none() || head.trashed {
+            return Ok(None);
+        }
+        let failed = |reason: String, file: Value| Ok(Some(Err(record::failed("file", Some(&head.id), reason, file))));
+        if head.capabilities.is_some_and(|may| may.can_download == Some(false)) {
+            return failed("it may not be downloaded".into(), file);
+        }
+        let mime_type = if head.mime_type == DOC_MIME { "text/markdown" } else { "text/csv" };
+        let path = format!("/files/{id}/export");
+        let exported = self.api.download(account, &LIMITS, &path, &[("mimeType", mime_type)]).await;
+        let bytes = match exported {
+            Ok(bytes) => bytes,
+            Err(Refused::Lasting { status: 404, .. }) => return Ok(None),
+            Err(Refused::Lasting { status, code, .. }) => return failed(why_not(status, code.as_deref()), file),
+            Err(Refused::TooLarge { .. }) => return failed(TOO_LARGE.into(), file),
+            Err(Refused::Other(error)) => return Err(error),
+        };
+        let Ok(text) = String::from_utf8(bytes) else { return failed("its text is no UTF-8".into(), file) };
+        if let Some(fields) = file.as_object_mut() {
+            fields.insert("text".to_owned(), Value::String(text));
+        }
+        Ok(Some(map::raw("file", file)))
+    }
+}
+
+const TOO_LARGE: &str = "it is too large: Google exports 10 MB at most";
+
+/// Why this file is not exported, and will not be when it is asked for again.
+pub(super) fn why_not(status: u16, code: Option<&str>) -> String {
+    match code {
+        Some("exportSizeLimitExceeded") => TOO_LARGE.into(),
+        Some("cannotDownloadFile" | "insufficientFilePermissions" | "cannotExportFile" | "appNotAuthorizedToFile") => {
+            "it may not be downloaded".into()
+        }
+        Some("domainPolicy") => "the rules of its domain keep it from being downloaded".into(),
+        Some(code) => format!("Google Drive does not export it ({code})"),
+        None => format!("Google Drive does not export it (http_{status})"),
+    }
+}

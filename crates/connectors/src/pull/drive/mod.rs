@@ -1,0 +1,293 @@
+//! Google's documents and sheets by Drive's REST API. A full pass lists them, newest first; a delta follows the feed of changes, which
+//! tells of removals too.
+
+mod export;
+pub(crate) mod map;
+mod wire;
+
+use futures_util::future::{BoxFuture, try_join_all};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::export::Taken;
+use self::map::{DOC, DOC_MIME, SHEET_MIME};
+use self::wire::{About, Change, Changes, FILE_FIELDS, Files, StartPageToken};
+use super::endpoints::GOOGLE_DRIVE;
+use super::http::{Answer, Api, Refused};
+use super::records::{Read, Records};
+use super::trail::{Trail, follow};
+use super::{
+    Account, Connector, Failed, Found, Identity, Item, Limit, Page, PullError, last, more, read_place, record,
+};
+
+const LIMITS: [&Limit; 1] = [&GOOGLE_DRIVE];
+const PAGE: &str = "100";
+const AT_ONCE: usize = 4;
+/// Files of drives that somebody shares are files like others.
+const ALL_DRIVES: [(&str, &str); 2] = [("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true")];
+
+pub(super) struct Drive {
+    api: Api,
+    first_max: usize,
+}
+
+/// Where a pass is. A page whose texts are too much for one time is read again, but for what is done.
+#[derive(Default, Serialize, Deserialize)]
+struct Place {
+    trail: Option<Trail>,
+    done: Vec<String>,
+    /// Files so far, for the cap on a first sync.
+    n_taken: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Cursor {
+    page_token: String,
+}
+
+impl Drive {
+    /// `first_max`: how many files a first sync takes.
+    pub fn new(api: Api, first_max: usize) -> Self {
+        Self { api, first_max }
+    }
+
+    async fn full_page(&self, account: &Account<'_>, place: Option<&Value>, is_first: bool) -> Result<Page, PullError> {
+        let place: Place = place.map(read_place).transpose()?.unwrap_or_default();
+        let list = self.list(account, place.trail.as_ref()).await?;
+        let (files, mut failed) = values(&list.files);
+        let room = if is_first { self.first_max.saturating_sub(place.n_taken) + place.done.len() } else { usize::MAX };
+        let is_capped = files.len() > room || (files.len() == room && list.next_page_token.is_some());
+        let n_done = place.done.len();
+        let Taken { items, failed: behind, done, is_whole } =
+            self.take(account, files.into_iter().take(room).collect(), place.done).await?;
+        failed.extend(behind);
+
+        let n_taken = place.n_taken + done.len() - n_done;
+        if !is_whole {
+            return Ok(more(items, failed, json!(Place { trail: place.trail, done, n_taken })));
+        }
+        let mut page = match list.next_page_token {
+            Some(token) if !is_capped => {
+                let trail = Some(follow(self.api.who(), place.trail, token)?);
+                more(items, failed, json!(Place { trail, done: Vec::new(), n_taken }))
+            }
+            _ => last(items, failed, Value::Null),
+        };
+        if is_capped {
+            let most = self.first_max;
+            page.note = Some(format!("The newest {most} files were taken; older ones come in when they change."));
+        } else if list.incomplete_search {
+            page.note =
+                Some("Google Drive could not look everywhere; what it left out comes in when it changes.".into());
+        }
+        Ok(page)
+    }
+
+    async fn list(&self, account: &Account<'_>, trail: Option<&Trail>) -> Result<Files, PullError> {
+        let q = format!("(mimeType='{DOC_MIME}' or mimeType='{SHEET_MIME}') and trashed=false");
+        let fields = format!("nextPageToken,incompleteSearch,files({FILE_FIELDS})");
+        let mut query = vec![("q", q.as_str()), ("fields", fields.as_str())];
+        query.extend([("orderBy", "modifiedTime desc"), ("pageSize", PAGE)]);
+        query.extend(ALL_DRIVES);
+        query.extend(trail.map(|trail| ("pageToken", trail.after.as_str())));
+        match self.api.get::<Files>(account, &LIMITS, "/files", &query).await {
+            Err(Refused::Lasting { status: 400 | 404 | 410, .. }) if trail.is_some() => {
+                Err(PullError::CursorLost("Google Drive no longer knows our place in its list"))
+            }
+            answer => Ok(answer?.body),
+        }
+    }
+
+    async fn delta_page(
+        &self,
+        account: &Account<'_>,
+        cursor: &Value,
+        place: Option<&Value>,
+    ) -> Result<Page, PullError> {
+        let Cursor { page_token } = read_place(cursor)?;
+        let place: Place = place.map(read_place).transpose()?.unwrap_or_default();
+        let trail = place.trail.unwrap_or_else(|| Trail::start(page_token));
+        let changes = self.changes(account, &trail.after).await?;
+        let (mut items, mut failed, files) = told(&changes.changes);
+        // What is gone is told with the first part of a page that comes in several.
+        if !place.done.is_empty() {
+            items.clear();
+            failed.clear();
+        }
+        let taken = self.take(account, files, place.done).await?;
+        items.extend(taken.items);
+        failed.extend(taken.failed);
+        if !taken.is_whole {
+            return Ok(more(items, failed, json!(Place { trail: Some(trail), done: taken.done, n_taken: 0 })));
+        }
+        match (changes.next_page_token, changes.new_start_page_token) {
+            (Some(token), _) => {
+                let trail = Some(follow(self.api.who(), Some(trail), token)?);
+                Ok(more(items, failed, json!(Place { trail, ..Place::default() })))
+            }
+            (None, Some(page_token)) => Ok(last(items, failed, json!(Cursor { page_token }))),
+            (None, None) => {
+                let what = format!("{} did not say where the next changes begin", self.api.who());
+                Err(PullError::Unreadable { what, raw: String::new() })
+            }
+        }
+    }
+
+    async fn changes(&self, account: &Account<'_>, page_token: &str) -> Result<Changes, PullError> {
+        let fields =
+            format!("nextPageToken,newStartPageToken,changes(changeType,removed,fileId,time,file({FILE_FIELDS}))");
+        let mut query = vec![("pageToken", page_token), ("pageSize", PAGE), ("includeRemoved", "true")];
+        query.push(("fields", fields.as_str()));
+        query.extend(ALL_DRIVES);
+        match self.api.get::<Changes>(account, &LIMITS, "/changes", &query).await {
+            Err(Refused::Lasting { status: 400 | 404 | 410, .. }) => {
+                Err(PullError::CursorLost("Google Drive no longer knows our place in its changes"))
+            }
+            answer => Ok(answer?.body),
+        }
+    }
+
+    /// One file as it is now; none when it is gone.
+    async fn look_up(&self, account: &Account<'_>, id: &str) -> Result<Option<Read>, PullError> {
+        let query = [("fields", FILE_FIELDS), ALL_DRIVES[0]];
+        let file = match self.api.get::<Value>(account, &LIMITS, &format!("/files/{id}"), &query).await {
+            Ok(answer) => answer.body,
+            Err(Refused::Lasting { status: 404, .. }) => return Ok(None),
+            // There it is, though we may not see it: no reason to call it gone.
+            Err(Refused::Lasting { status, code, .. }) => {
+                let reason = export::why_not(status, code.as_deref());
+                return Ok(Some(Err(record::failed("file", Some(&json!(id)), reason, Value::Null))));
+            }
+            Err(refused) => return Err(refused.into()),
+        };
+        self.with_text(account, file).await
+    }
+
+    async fn found(&self, account: &Account<'_>, external_ids: &[String]) -> Result<Found, PullError> {
+        let (mut items, mut failed) = (Vec::new(), Vec::new());
+        let ids = external_ids.iter().filter_map(|id| id.strip_prefix("file:"));
+        let ids: Vec<&str> = ids.filter(|id| record::is_plain_id(id)).collect();
+        for ids in ids.chunks(AT_ONCE) {
+            let read = try_join_all(ids.iter().map(|id| self.look_up(account, id))).await?;
+            for file in read.into_iter().flatten() {
+                match file {
+                    Ok(raw) => items.push(map::item(raw)),
+                    Err(behind) => failed.push(behind),
+                }
+            }
+        }
+        Ok((items, failed))
+    }
+}
+
+impl Connector for Drive {
+    fn document_types(&self) -> &'static [&'static str] {
+        &["google_drive.doc", "google_drive.sheet"]
+    }
+
+    fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {
+        Box::pin(async move {
+            let query = [ALL_DRIVES[0]];
+            let answer: Answer<StartPageToken> =
+                self.api.get(account, &LIMITS, "/changes/startPageToken", &query).await?;
+            Ok(Some(json!(Cursor { page_token: answer.body.start_page_token })))
+        })
+    }
+
+    fn full<'a>(
+        &'a self,
+        account: &'a Account<'a>,
+        place: Option<&'a Value>,
+        is_first: bool,
+    ) -> BoxFuture<'a, Result<Page, PullError>> {
+        Box::pin(self.full_page(account, place, is_first))
+    }
+
+    fn delta<'a>(
+        &'a self,
+        account: &'a Account<'a>,
+        cursor: &'a Value,
+        place: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<Page, PullError>> {
+        Box::pin(self.delta_page(account, cursor, place))
+    }
+
+    /// Every file comes whole: a few dozen at a time are enough.
+    fn find<'a>(
+        &'a self,
+        account: &'a Account<'a>,
+        external_ids: &'a [String],
+    ) -> BoxFuture<'a, Result<Found, PullError>> {
+        Box::pin(self.found(account, external_ids))
+    }
+
+    fn identify<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>> {
+        Box::pin(async move {
+            let answer: Answer<About> = self.api.get(account, &LIMITS, "/about", &[("fields", "user")]).await?;
+            let user = answer.body.user;
+            let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+            let (address, name) = (said(user.email_address), said(user.display_name));
+            let Some(account) = address.clone().or_else(|| said(user.permission_id)) else {
+                let what = format!("{} did not say whose account this is", self.api.who());
+                return Err(PullError::Unreadable { what, raw: String::new() });
+            };
+            Ok(Identity { name: address.or(name).unwrap_or_else(|| account.clone()), account })
+        })
+    }
+}
+
+/// The files of a page that are of our kinds; what is no file stays behind.
+fn values(files: &Records) -> (Vec<Value>, Vec<Failed>) {
+    let (mut ours, mut failed) = (Vec::new(), Vec::new());
+    for file in files.each("file") {
+        match file {
+            Ok(file) if is_ours(&file) => ours.push(file),
+            Ok(_) => {}
+            Err(behind) => failed.push(behind),
+        }
+    }
+    (ours, failed)
+}
+
+/// What a page of changes tells: files that are gone, changes that cannot be read, and files to be exported.
+fn told(changes: &Records) -> (Vec<Item>, Vec<Failed>, Vec<Value>) {
+    let (mut gone, mut failed, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    for change in changes.each("file") {
+        let change = match change {
+            Ok(change) => change,
+            Err(behind) => {
+                failed.push(behind);
+                continue;
+            }
+        };
+        let read = Change::deserialize(&change).ok();
+        if read.as_ref().is_some_and(|change| change.change_type.as_deref() == Some("drive")) {
+            continue;
+        }
+        let id = read.as_ref().and_then(|change| record::plain_id(change.file_id.as_ref()?));
+        let (Some(read), Some(id)) = (read, id) else {
+            failed.push(record::failed("file", None, "it is a change of no file", change));
+            continue;
+        };
+        let kind = read.file.as_ref().map(|file| document_type(file));
+        let is_trashed = read.file.as_ref().and_then(|file| file.get("trashed")?.as_bool()) == Some(true);
+        match (read.removed, kind) {
+            // Whoever lost sight of a file is no longer told what it was.
+            (true, None) => gone.push(map::item(map::tombstone(&id, DOC))),
+            (is_removed, Some(Some(kind))) if is_removed || is_trashed => {
+                gone.push(map::item(map::tombstone(&id, kind)))
+            }
+            (false, Some(Some(_))) => files.extend(read.file),
+            _ => {}
+        }
+    }
+    (gone, failed, files)
+}
+
+fn is_ours(file: &Value) -> bool {
+    document_type(file).is_some()
+}
+
+fn document_type(file: &Value) -> Option<&'static str> {
+    map::document_type(file.get("mimeType").and_then(Value::as_str)?)
+}

@@ -1,0 +1,275 @@
+//! The one way a provider's own API is asked: in turn, with a bearer that goes nowhere else, within bounds of time and size. There are no
+//! retries here: whoever asks for a page has its own patience.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use domain::{Provider, Secret};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::complaint::{self, Complaint, Meaning};
+use super::{Account, Limit, PullError};
+use crate::Http;
+use crate::http::{answered_at, io_kind, retry_after};
+
+/// However long we are asked to wait.
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
+/// Of what cannot be read, for a person.
+const RAW_MAX_BYTES: usize = 16 * 1024;
+const COMPLAINT_MAX_BYTES: usize = 64 * 1024;
+
+/// How much an answer may take.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub total: Duration,
+    /// Between two pieces of the body.
+    pub idle: Duration,
+    pub bytes: usize,
+}
+
+const JSON: Bounds = Bounds { total: Duration::from_secs(60), idle: Duration::from_secs(20), bytes: 32 * 1024 * 1024 };
+/// Google exports 10 MB at most.
+const EXPORT: Bounds =
+    Bounds { total: Duration::from_secs(120), idle: Duration::from_secs(20), bytes: 10 * 1024 * 1024 + 64 * 1024 };
+
+pub(super) struct Api {
+    http: Http,
+    base_url: String,
+    provider: Provider,
+    pub json: Bounds,
+    pub export: Bounds,
+}
+
+/// A good answer.
+#[derive(Debug)]
+pub(super) struct Answer<T> {
+    pub body: T,
+    /// By the provider's clock.
+    pub answered_at: Option<DateTime<Utc>>,
+}
+
+/// Why there is none. What a lasting refusal means depends on what was asked; without more it is [`PullError::Forbidden`].
+#[derive(Debug)]
+pub(super) enum Refused {
+    Lasting { who: &'static str, status: u16, code: Option<String>, answered_at: Option<DateTime<Utc>> },
+    TooLarge { who: &'static str, most: usize, raw: String },
+    Other(PullError),
+}
+
+impl From<PullError> for Refused {
+    fn from(error: PullError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<Refused> for PullError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Lasting { who, status, code, .. } => {
+                Self::Forbidden { who, code: code.unwrap_or_else(|| format!("http_{status}")) }
+            }
+            Refused::TooLarge { who, most, raw } => {
+                Self::Unreadable { what: format!("{who} gave an answer of more than {most} bytes"), raw }
+            }
+            Refused::Other(error) => error,
+        }
+    }
+}
+
+impl Api {
+    pub fn new(http: &Http, base_url: &str, provider: Provider) -> Self {
+        Self {
+            http: http.clone(),
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            provider,
+            json: JSON,
+            export: EXPORT,
+        }
+    }
+
+    pub fn who(&self) -> &'static str {
+        self.provider.label()
+    }
+
+    /// `limits`: those that the request counts towards, a unit each.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Answer<T>, Refused> {
+        let request = self.request(Method::GET, path, query)?.header(ACCEPT, "application/json");
+        self.json(account, limits, request).await
+    }
+
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        path: &str,
+        body: &Value,
+    ) -> Result<Answer<T>, Refused> {
+        let request = self.request(Method::POST, path, &[])?.header(ACCEPT, "application/json").json(body);
+        self.json(account, limits, request).await
+    }
+
+    /// A file, as it is.
+    pub async fn download(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Vec<u8>, Refused> {
+        let request = self.request(Method::GET, path, query)?;
+        let (headers, body) = self.ask(account, limits, request, self.export).await?;
+        if is_page(&headers) {
+            return Err(self.unreadable("a web page instead of a file", &body, account.token).into());
+        }
+        Ok(body)
+    }
+
+    fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<RequestBuilder, PullError> {
+        let url = format!("{}{path}", self.base_url);
+        // An empty list would still leave a question mark.
+        let parsed = if query.is_empty() { Url::parse(&url) } else { Url::parse_with_params(&url, query) };
+        let url = parsed.map_err(|_| self.cannot_ask())?;
+        Ok(self.http.client().request(method, url))
+    }
+
+    async fn json<T: DeserializeOwned>(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        request: RequestBuilder,
+    ) -> Result<Answer<T>, Refused> {
+        let (headers, body) = self.ask(account, limits, request, self.json).await?;
+        let wrong = |what: &str| Err(self.unreadable(what, &body, account.token).into());
+        if is_page(&headers) {
+            return wrong("a web page instead of data");
+        }
+        if std::str::from_utf8(&body).is_err() {
+            return wrong("an answer that is no UTF-8");
+        }
+        match serde_json::from_slice(&body) {
+            Ok(parsed) => Ok(Answer { body: parsed, answered_at: answered_at(&headers) }),
+            Err(error) if error.is_data() => wrong("an answer of another form"),
+            Err(error) if error.is_eof() => wrong("an answer that is cut off"),
+            Err(_) => wrong("an answer that is no JSON"),
+        }
+    }
+
+    /// The head and the body of a success.
+    async fn ask(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        request: RequestBuilder,
+        bounds: Bounds,
+    ) -> Result<(HeaderMap, Vec<u8>), Refused> {
+        for limit in limits {
+            account.pace.turn(limit, 1).await?;
+        }
+        let request = request.bearer_auth(account.token.reveal()).header(ACCEPT_ENCODING, "identity");
+        let answer = request.timeout(bounds.total).send().await.map_err(|error| self.in_words(&error))?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        if !status.is_success() {
+            let bounds = Bounds { bytes: COMPLAINT_MAX_BYTES, ..bounds };
+            let body = self.read(answer, bounds, account.token).await.unwrap_or_default();
+            let complaint = complaint::heard(self.provider, status.as_u16(), &body, answered_at(&headers));
+            return Err(self.refusal(status.as_u16(), &headers, complaint, account.token));
+        }
+        let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
+        if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
+            return Err(self.unreadable("a packed answer, which nobody asked for", &[], account.token).into());
+        }
+        let body = self.read(answer, bounds, account.token).await?;
+        if let Some(complaint) = complaint::hidden_in_success(self.provider, &body) {
+            return Err(self.refusal(status.as_u16(), &headers, complaint, account.token));
+        }
+        Ok((headers, body))
+    }
+
+    /// Reads a body as it comes, and no more of it than is sensible.
+    async fn read(&self, mut answer: Response, bounds: Bounds, token: &Secret) -> Result<Vec<u8>, Refused> {
+        let too_large =
+            |body: &[u8]| Err(Refused::TooLarge { who: self.who(), most: bounds.bytes, raw: beginning(body, token) });
+        if answer.content_length().is_some_and(|bytes| bytes > bounds.bytes as u64) {
+            return too_large(&[]);
+        }
+        let mut body = Vec::new();
+        loop {
+            let Ok(read) = timeout(bounds.idle, answer.chunk()).await else {
+                return Err(PullError::Passing(format!("{} fell silent in the middle of an answer", self.who())).into());
+            };
+            let Some(piece) = read.map_err(|error| self.in_words(&error))? else { return Ok(body) };
+            if body.len() + piece.len() > bounds.bytes {
+                return too_large(&body);
+            }
+            body.extend_from_slice(&piece);
+        }
+    }
+
+    fn refusal(&self, status: u16, headers: &HeaderMap, complaint: Complaint, token: &Secret) -> Refused {
+        let who = self.who();
+        let code = complaint.code.filter(|code| !token.reveal().contains(code.as_str()));
+        match complaint.meaning {
+            Meaning::Wait => {
+                let told = retry_after(headers, complaint.wait, WAIT_MAX);
+                PullError::RateLimited { who, retry_after: told.unwrap_or(complaint.wait) }.into()
+            }
+            Meaning::Token => PullError::Unauthorized { who }.into(),
+            Meaning::Trouble => {
+                let code = code.map(|code| format!(", {code}")).unwrap_or_default();
+                PullError::Passing(format!("{who} is not well ({status}{code})")).into()
+            }
+            Meaning::Lasting => {
+                Refused::Lasting { who, status, code, answered_at: complaint.told_at.or(answered_at(headers)) }
+            }
+        }
+    }
+
+    /// Not what the API gives; `what` ends the sentence.
+    fn unreadable(&self, what: &str, body: &[u8], token: &Secret) -> PullError {
+        PullError::Unreadable { what: format!("{} gave {what}", self.who()), raw: beginning(body, token) }
+    }
+
+    fn cannot_ask(&self) -> PullError {
+        PullError::Passing(format!("{} cannot be asked: check its address in the settings", self.who()))
+    }
+
+    fn in_words(&self, error: &reqwest::Error) -> PullError {
+        let (who, kind) = (self.who(), io_kind(error));
+        if error.is_builder() {
+            return self.cannot_ask();
+        }
+        PullError::Passing(if error.is_timeout() {
+            format!("{who} did not answer in time")
+        } else if error.is_connect() {
+            format!("{who} could not be reached{kind}")
+        } else {
+            format!("the connection to {who} broke{kind}")
+        })
+    }
+}
+
+/// Somebody stands between us and the provider, or the address is not the API's.
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
+    kind.len() >= 9 && kind[..9].eq_ignore_ascii_case(b"text/html")
+}
+
+/// Enough for a person, as a row takes it, and never the token, should somebody send it back.
+fn beginning(body: &[u8], token: &Secret) -> String {
+    let token = token.reveal();
+    // A little more at first, or the end could cut the token in two.
+    let text = String::from_utf8_lossy(&body[..body.len().min(RAW_MAX_BYTES + token.len())]).replace('\0', "\u{fffd}");
+    let mut text = if token.is_empty() { text } else { text.replace(token, "***") };
+    text.truncate(text.floor_char_boundary(RAW_MAX_BYTES));
+    text
+}

@@ -1,0 +1,139 @@
+//! The records of a page, each read on its own: one that is broken, or far too large, does not take the others with it, and a page of a
+//! million does not take all memory.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Failed, Found, Item, RawItem, record};
+
+/// No provider gives more than it is asked for, and we ask for a thousand at most.
+const MOST: usize = 2_000;
+const RECORD_MAX_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Records(Vec<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Records {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Records;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "at most {MOST} records")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Records, A::Error> {
+                let mut records = Vec::new();
+                while let Some(record) = seq.next_element()? {
+                    if records.len() == MOST {
+                        return Err(A::Error::custom("too many records"));
+                    }
+                    records.push(record);
+                }
+                Ok(Records(records))
+            }
+        }
+        deserializer.deserialize_seq(Each)
+    }
+}
+
+/// One record, or why it is none.
+pub(super) type Read = Result<RawItem, Failed>;
+
+impl Records {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Each as `map` makes it of the provider's JSON; none of those that it wants nothing of.
+    pub fn read<'a>(
+        &'a self,
+        object: &'a str,
+        map: impl Fn(Value) -> Option<Read> + 'a,
+    ) -> impl Iterator<Item = Read> + 'a {
+        self.each(object).filter_map(move |record| match record {
+            Ok(record) => map(record),
+            Err(behind) => Some(Err(behind)),
+        })
+    }
+
+    /// Each as the provider's JSON.
+    pub fn each<'a>(&'a self, object: &'a str) -> impl Iterator<Item = Result<Value, Failed>> + 'a {
+        self.0.iter().map(move |record| parsed(object, record))
+    }
+
+    /// A part of each, where it has that part.
+    pub fn heads<'a, T: DeserializeOwned, U>(
+        &'a self,
+        pick: impl Fn(T) -> Option<U> + 'a,
+    ) -> impl Iterator<Item = U> + 'a {
+        // By way of a value, as `map` reads it: of a key that comes twice, both take the last.
+        self.0.iter().filter_map(move |record| pick(T::deserialize(parsed("", record).ok()?).ok()?))
+    }
+}
+
+fn parsed(object: &str, record: &RawValue) -> Result<Value, Failed> {
+    let text = record.get();
+    let named = |reason: &str| record::failed(object, None, reason, Value::String(beginning(text)));
+    if text.len() > RECORD_MAX_BYTES {
+        return Err(named("it is larger than 1 MiB"));
+    }
+    serde_json::from_str(text).map_err(|_| named("it does not parse"))
+}
+
+/// Enough of it for a person.
+fn beginning(text: &str) -> String {
+    text.chars().take(1_000).collect()
+}
+
+/// What there is of a page: records as memory takes them, and what stays behind.
+pub(super) fn sorted(read: impl Iterator<Item = Read>, item: impl Fn(RawItem) -> Item) -> Found {
+    let (mut items, mut failed) = (Vec::new(), Vec::new());
+    for record in read {
+        match record {
+            Ok(raw) => items.push(item(raw)),
+            Err(behind) => failed.push(behind),
+        }
+    }
+    (items, failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::hubspot::map::{item, raw};
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Page {
+        results: Records,
+    }
+
+    #[test]
+    fn a_broken_record_stays_behind_and_the_others_go_on() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let huge = format!(r#"{{"id":"3","properties":{{"email":"{}"}}}}"#, "x".repeat(RECORD_MAX_BYTES));
+        let body = format!(
+            r#"{{"results":[{{"id":"1","properties":{{}}}},{{"id":"2","id":"4","properties":{{}}}},{deep},{huge},{{"id":"5","properties":{{"email":"\ud800"}}}},null]}}"#
+        );
+        let page: Page = serde_json::from_str(&body).expect("a page");
+        let (items, failed) = sorted(page.results.read("contact", |record| Some(raw("contact", record))), item);
+        let ids: Vec<&str> = items.iter().map(|item| item.raw.external_id.as_str()).collect();
+        assert_eq!(ids, ["contact:1", "contact:4"]);
+        let reasons: Vec<&str> = failed.iter().map(|failed| failed.reason.as_str()).collect();
+        assert_eq!(reasons, ["it does not parse", "it is larger than 1 MiB", "it does not parse", "it is no object"]);
+        assert!(failed.iter().all(|failed| failed.payload.to_string().len() < 8_000));
+    }
+
+    #[test]
+    fn a_page_of_a_million_rows_is_no_page() {
+        for (rows, is_page) in [(0, true), (MOST, true), (MOST + 1, false), (1_000_000, false)] {
+            let body = json!({ "results": vec![0; rows] }).to_string();
+            assert_eq!(serde_json::from_str::<Page>(&body).is_ok(), is_page, "{rows}");
+        }
+    }
+}

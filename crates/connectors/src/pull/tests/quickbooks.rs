@@ -1,0 +1,151 @@
+use serde_json::json;
+
+use super::*;
+
+fn rows(entity: &str, ids: std::ops::Range<u32>) -> Value {
+    let records: Vec<Value> =
+        ids.map(|id| json!({ "Id": id.to_string(), "DisplayName": "Ana", "TotalAmt": 1 })).collect();
+    json!({ "QueryResponse": { entity: records, "startPosition": 1 }, "time": "2026-11-15T00:00:00.000-08:00" })
+}
+
+#[tokio::test]
+async fn a_full_pass_queries_each_entity_until_nothing_comes() {
+    let server = Server::start(|asked| {
+        assert!(asked.has("GET /v3/company/123/query?minorversion=75&query=select * from "), "{asked:?}");
+        let customers = "Customer where Active in (true, false) orderby Id startposition";
+        match asked.line.split("from ").last().expect("a statement") {
+            line if line == format!("{customers} 1 maxresults 1000") => ok(rows("Customer", 1..1_001)),
+            // A short page is not the end.
+            line if line == format!("{customers} 1001 maxresults 1000") => ok(rows("Customer", 2_000..2_003)),
+            line if line == format!("{customers} 1004 maxresults 1000") => ok(json!({ "QueryResponse": {} })),
+            "Invoice orderby Id startposition 1 maxresults 1000" => ok(rows("Invoice", 1..2)),
+            "Invoice orderby Id startposition 2 maxresults 1000" => ok(json!({ "QueryResponse": {} })),
+            line => panic!("{line}"),
+        }
+    })
+    .await;
+    let person = Person::new();
+    let pages = all(&*server.connector(Provider::Quickbooks), &person, true).await.expect("pages");
+    assert_eq!((all_ids(&pages).len(), pages.len()), (1_004, 5));
+    assert_eq!(all_ids(&pages)[1_003], "invoice:1");
+    let turns = person.pace.0.lock().expect("the count").clone();
+    assert_eq!(turns[..2], ["quickbooks.second", "quickbooks.minute"]);
+    assert_eq!(turns.len(), 10);
+}
+
+#[tokio::test]
+async fn a_page_that_never_moves_on_ends_the_pass() {
+    let server = Server::start(|_| ok(rows("Customer", 1..1_001))).await;
+    let error = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect_err("no end");
+    assert_eq!(short(&error), "unreadable: QuickBooks gave the same page again");
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_delta_takes_changes_and_deletions_and_goes_on_from_the_answers_time() {
+    let server = Server::start(|asked| {
+        let line =
+            "GET /v3/company/123/cdc?minorversion=75&entities=Customer,Invoice&changedSince=2026-11-01T00:00:00.000Z";
+        assert_eq!(asked.line, line);
+        let deleted = json!({ "domain": "QBO", "status": "Deleted", "Id": "9" });
+        ok(json!({
+            "CDCResponse": [{ "QueryResponse": [
+                { "Customer": [{ "Id": "58", "DisplayName": "Ana" }], "startPosition": 1, "maxResults": 1 },
+                { "Invoice": [deleted, { "Id": "10", "TotalAmt": "?" }] },
+                {},
+            ] }],
+            "time": "2026-11-15T00:00:00.000-08:00",
+        }))
+    })
+    .await;
+    let cursor = json!({ "changed_since": "2026-11-01T00:00:00Z" });
+    let pages = since(&*server.connector(Provider::Quickbooks), &Person::new(), &cursor).await.expect("pages");
+    assert_eq!(all_ids(&pages), ["customer:58", "invoice:9"]);
+    assert!(pages[0].items[1].raw.is_deleted);
+    assert_eq!(pages[0].failed[0].external_id, "invoice:10");
+    assert_eq!(pages[0].next, json!({ "changed_since": "2026-11-15T07:55:00Z" }));
+}
+
+#[tokio::test]
+async fn changes_that_may_not_be_all_want_a_full_pass() {
+    let many = json!({ "CDCResponse": [{ "QueryResponse": [rows("Customer", 1..501)["QueryResponse"], rows("Invoice", 1..501)["QueryResponse"]] }] });
+    let told = json!({ "Fault": {}, "time": "2026-12-15T00:00:00.000-08:00" });
+    let fault = json!({ "Fault": { "Error": [{ "code": "4001" }], "type": "ValidationFault" } });
+    let none = json!({ "CDCResponse": [], "time": "2026-11-15T00:00:00.000-08:00" });
+    for (changed_since, line, body, expected) in [
+        ("2026-11-01T00:00:00Z", "200 OK", many, "lost: QuickBooks reports too many changes at once to be sure of all"),
+        (
+            "2026-10-01T00:00:00Z",
+            "200 OK",
+            none,
+            "lost: QuickBooks keeps changes for 30 days, and the last sync is longer ago",
+        ),
+        (
+            "2026-10-01T00:00:00Z",
+            "400 Bad Request",
+            fault.clone(),
+            "lost: QuickBooks keeps changes for 30 days, and the last sync is longer ago",
+        ),
+        (
+            "2026-11-01T00:00:00Z",
+            "200 OK",
+            told,
+            "lost: QuickBooks keeps changes for 30 days, and the last sync is longer ago",
+        ),
+        ("2026-11-01T00:00:00Z", "400 Bad Request", fault, "refused: QuickBooks refused what we asked for (4001)"),
+    ] {
+        let server = Server::start(move |_| status(line, body.clone())).await;
+        let cursor = json!({ "changed_since": changed_since });
+        let error = since(&*server.connector(Provider::Quickbooks), &Person::new(), &cursor).await.expect_err("lost");
+        assert_eq!(short(&error), expected);
+    }
+}
+
+#[tokio::test]
+async fn records_are_found_by_their_ids_a_hundred_at_a_time() {
+    let server = Server::start(|asked| {
+        assert!(asked.has("where Id in ('"), "{asked:?}");
+        match asked.has("Customer where Id in ('1', ") {
+            true => ok(rows("Customer", 1..3)),
+            false => ok(json!({ "QueryResponse": {} })),
+        }
+    })
+    .await;
+    let mut wanted: Vec<String> = (1..=150).map(|id| format!("customer:{id}")).collect();
+    wanted.extend(["invoice:7".to_owned(), "invoice:7') or ('".to_owned()]);
+    let person = Person::new();
+    let (items, failed) =
+        server.connector(Provider::Quickbooks).find(&person.account(), &wanted).await.expect("an answer");
+    assert_eq!((ids(&items), failed.len()), (vec!["customer:1", "customer:2"], 0));
+    let asked = server.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(asked[0].has("'100') and Active in (true, false) maxresults 1000"), "{:?}", asked[0]);
+    assert!(asked[2].line.ends_with("from Invoice where Id in ('7') maxresults 1000"), "{:?}", asked[2]);
+}
+
+#[tokio::test]
+async fn the_company_says_its_name_and_the_time() {
+    let server = Server::start(|asked| {
+        assert_eq!(asked.line, "GET /v3/company/123/companyinfo/123?minorversion=75");
+        ok(json!({ "CompanyInfo": { "CompanyName": "Acme", "Id": "1" }, "time": "2026-11-15T00:00:00.000-08:00" }))
+    })
+    .await;
+    let (connector, person) = (server.connector(Provider::Quickbooks), Person::new());
+    let account = person.account();
+    let cursor = connector.cursor(&account).await.expect("a cursor");
+    assert_eq!(cursor, Some(json!({ "changed_since": "2026-11-15T07:55:00Z" })));
+    let identity = connector.identify(&account).await.expect("an identity");
+    assert_eq!(identity, Identity { account: "123".into(), name: "Acme".into() });
+
+    let elsewhere = Account { account: "../x", ..account };
+    let error = connector.identify(&elsewhere).await.expect_err("no realm");
+    assert_eq!(short(&error), "refused: QuickBooks refused what we asked for (no_realm)");
+}
+
+#[tokio::test]
+async fn a_fault_is_a_fault_with_success_too() {
+    let body = json!({ "fault": { "error": [{ "code": "3200" }], "type": "AUTHENTICATION" } });
+    let server = Server::start(move |_| ok(body.clone())).await;
+    let error = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect_err("a fault");
+    assert_eq!(short(&error), "token: QuickBooks refused the token");
+}
