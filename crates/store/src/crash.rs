@@ -75,6 +75,22 @@ points! {
     IntakeAfterCommit = "intake.after_commit",
     /// An event is durable and its sender is about to hear so.
     IntakeBeforeAnswer = "intake.before_answer",
+    /// A page of a source is fetched; nothing is written.
+    PullFetched = "pull.fetched",
+    /// A page is written with its place; nothing is committed.
+    PullBeforeCommit = "pull.before_commit",
+    /// A page is committed; the next is not asked for.
+    PullAfterCommit = "pull.after_commit",
+    /// The right to refresh a token is ours; the provider has not been asked.
+    TokenLeased = "token.leased",
+    /// A new pair of tokens is in hand; nothing is stored.
+    TokenReplied = "token.replied",
+    /// A new pair is in the vault; the source still points to the old one.
+    TokenInVault = "token.in_vault",
+    /// Clients' facts are written; nothing is committed.
+    ClientsBeforeCommit = "clients.before_commit",
+    /// A part of a forgotten source is gone; nothing is committed.
+    ForgetBeforeCommit = "forget.before_commit",
     /// A migration has run, nothing is committed.
     MigrateBeforeCommit = "migrate.before_commit",
 }

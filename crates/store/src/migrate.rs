@@ -24,6 +24,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0008_agents", include_str!("../../../migrations/0008_agents.sql")),
     ("0009_recordings", include_str!("../../../migrations/0009_recordings.sql")),
     ("0010_hands", include_str!("../../../migrations/0010_hands.sql")),
+    ("0011_sources", include_str!("../../../migrations/0011_sources.sql")),
 ];
 
 /// The schema this binary works with.
@@ -59,6 +60,9 @@ pub async fn run_list(
         queue::create(&mut conn, lane).await?;
     }
     sqlx::raw_sql(include_str!("sql/grants.sql")).execute(&mut conn).await?;
+    if lanes.contains(&"ingestion_queue") {
+        sqlx::raw_sql(include_str!("sql/queue_hooks.sql")).execute(&mut conn).await?;
+    }
     conn.close().await?; // and with the session the lock
     Ok(applied)
 }

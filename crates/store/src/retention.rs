@@ -21,6 +21,11 @@ pub const RULES: &[Rule] = &[
     Rule { table: "tributary.alerts", keep_days: 90, what: "alerts after they closed" },
     Rule { table: "tributary.channel_refusals", keep_days: 30, what: "what channels refused, and why" },
     Rule { table: "tributary.activity_payloads", keep_days: 90, what: "untouched originals of events" },
+    Rule { table: "tributary.oauth_states", keep_days: 1, what: "ways back from a provider that nobody took" },
+    Rule { table: "tributary.gates", keep_days: 1, what: "turns at providers after their last use" },
+    Rule { table: "public.source_events", keep_days: 30, what: "what happened to sources" },
+    Rule { table: "public.sync_jobs", keep_days: 90, what: "jobs that are over; the newest of each source stays" },
+    Rule { table: "public.sync_failures", keep_days: 90, what: "records that a person left out" },
     Rule {
         table: "pgmq.a_*",
         keep_days: 30,
@@ -55,6 +60,15 @@ pub async fn enforce(conn: &mut PgConnection, at: Option<DateTime<Utc>>, queues:
         "delete from tributary.alerts where closed_at < coalesce($1, now()) - interval '90 days'",
         "delete from tributary.channel_refusals where created_at < coalesce($1, now()) - interval '30 days'",
         "delete from tributary.activity_payloads where created_at < coalesce($1, now()) - interval '90 days'",
+        "delete from tributary.vault v using tributary.oauth_states o where v.tenant_id = o.tenant_id and v.id = o.verifier_vault_id
+             and o.created_at < coalesce($1, now()) - interval '1 day'",
+        "delete from tributary.oauth_states where created_at < coalesce($1, now()) - interval '1 day'",
+        "delete from tributary.gates where used_at < coalesce($1, now()) - interval '1 day'
+             and (closed_until is null or closed_until < coalesce($1, now()))",
+        "delete from public.source_events where at < coalesce($1, now()) - interval '30 days'",
+        "delete from public.sync_jobs j where j.finished_at < coalesce($1, now()) - interval '90 days' and j.status <> 'failed'
+             and exists (select from public.sync_jobs n where n.tenant_id = j.tenant_id and n.source_id = j.source_id and n.id > j.id)",
+        "delete from public.sync_failures where skipped_at < coalesce($1, now()) - interval '90 days'",
     ] {
         gone += sqlx::query(sql).bind(at).execute(&mut *conn).await?.rows_affected();
     }

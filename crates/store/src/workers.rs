@@ -117,6 +117,21 @@ fn health(stopped: bool, silent_secs: f64, interval_secs: f64, stalled: bool) ->
     }
 }
 
+/// Dead workers of the last day, as they sign what they hold; none whose name a living one has (a container's first process has it again).
+pub async fn dead(conn: &mut PgConnection) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "with named as (
+             select w.host || ':' || w.pid as name, w.stopped_at is null
+                 and p.last_heartbeat < clock_timestamp() - 10 * p.expected_heartbeat_interval as is_dead,
+                 w.stopped_at is null and p.last_heartbeat >= clock_timestamp() - 10 * p.expected_heartbeat_interval as is_alive
+             from ai.vectorizer_worker_process p join tributary.workers w on w.process_id = p.id
+             where p.last_heartbeat > clock_timestamp() - interval '1 day')
+         select name from named where name is not null group by name having bool_or(is_dead) and not bool_or(is_alive)",
+    )
+    .fetch_all(conn)
+    .await?)
+}
+
 /// Whether this database tracks workers at all; without the table work goes on untracked.
 pub async fn is_tracked(conn: &mut PgConnection) -> Result<bool> {
     Ok(sqlx::query_scalar(

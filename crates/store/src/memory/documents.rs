@@ -1,7 +1,7 @@
 //! Documents: what is stored of each record, written in batches.
 
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, DocumentId, Record, TenantId};
+use domain::{ActivityId, DocumentId, Record, SourceId, TenantId};
 use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -75,9 +75,9 @@ pub async fn update(conn: &mut PgConnection, tenant_id: TenantId, changed: &[Sto
     Ok(())
 }
 
-/// Text unchanged: payload, version and times move, and only where they did.
-pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[(Uuid, &Record)]) -> Result<()> {
-    sqlx::query(include_str!("../sql/documents_touch.sql"))
+/// Text unchanged: payload, version and times move, and only where they did; returns those documents.
+pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[(Uuid, &Record)]) -> Result<Vec<Uuid>> {
+    Ok(sqlx::query_scalar(include_str!("../sql/documents_touch.sql"))
         .bind(tenant_id.0)
         .bind(same.iter().map(|(id, _)| *id).collect::<Vec<_>>())
         .bind(same.iter().map(|(_, record)| record.raw_payload.clone()).collect::<Vec<_>>())
@@ -86,9 +86,8 @@ pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[(Uuid, 
         .bind(same.iter().map(|(_, record)| record.contact_id).collect::<Vec<_>>())
         .bind(same.iter().map(|(_, record)| record.source_updated_at).collect::<Vec<_>>())
         .bind(same.iter().map(|(_, record)| record.blob_key.as_deref()).collect::<Vec<_>>())
-        .execute(conn)
-        .await?;
-    Ok(())
+        .fetch_all(conn)
+        .await?)
 }
 
 /// One array a column, in the order of documents_insert.sql and documents_update.sql.
@@ -226,6 +225,24 @@ pub async fn of_activity(conn: &mut PgConnection, tenant_id: TenantId, id: Activ
     .bind(tenant_id.0)
     .bind(id.0)
     .fetch_optional(conn)
+    .await?)
+}
+
+/// Which of these documents of a source there are, not deleted, and of what type.
+pub async fn types_of(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_ids: &[String],
+) -> Result<Vec<(String, String)>> {
+    Ok(sqlx::query_as(
+        "select external_id, document_type from public.source_documents
+         where tenant_id = $1 and source_id = $2 and external_id = any($3) and deleted_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(external_ids)
+    .fetch_all(conn)
     .await?)
 }
 

@@ -4,6 +4,7 @@ pub mod chunks;
 pub mod documents;
 mod halfvec;
 pub mod maintain;
+pub mod mentions;
 mod search;
 pub mod sources;
 

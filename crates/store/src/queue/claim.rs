@@ -76,6 +76,34 @@ impl Queue {
         Ok(receipts.iter().copied().filter(|r| !there.contains(&(r.msg_id, r.read_ct))).collect())
     }
 
+    /// The first statement of a part of an item's effect: extends its lease in it. `false`: roll back, it is not ours. What commits is
+    /// progress, so the attempt that made it counts as the first again.
+    pub async fn advance(
+        &self,
+        conn: &mut PgConnection,
+        at: Option<DateTime<Utc>>,
+        receipt: Receipt,
+        lease_secs: u32,
+    ) -> Result<bool> {
+        let extended = sqlx::query(AssertSqlSafe(self.0.advance.clone()))
+            .bind(at)
+            .bind(receipt.msg_id)
+            .bind(receipt.read_ct)
+            .bind(f64::from(lease_secs))
+            .execute(conn)
+            .await?;
+        Ok(extended.rows_affected() == 1)
+    }
+
+    /// Makes what these workers hold due at once: they are dead. What they did counts as an attempt, and as a lapse.
+    pub async fn take_over(&self, conn: &mut PgConnection, at: Option<DateTime<Utc>>, dead: &[String]) -> Result<u64> {
+        let sql = format!(
+            "update pgmq.q_{} set vt = coalesce($1, now()) where vt > coalesce($1, now()) and headers ->> 'by' = any($2)",
+            self.name()
+        );
+        Ok(sqlx::query(AssertSqlSafe(sql)).bind(at).bind(dead).execute(conn).await?.rows_affected())
+    }
+
     /// Since when the longest waiting message is or will be due.
     pub async fn oldest_due(&self, conn: &mut PgConnection) -> Result<Option<DateTime<Utc>>> {
         Ok(sqlx::query_scalar(AssertSqlSafe(self.0.oldest_due.clone())).fetch_one(conn).await?)

@@ -1,4 +1,4 @@
--- documents_touch.sql: the text of tenant $1's documents $2 is what it was; payload, version and times move where they differ.
+-- documents_touch.sql: the text of tenant $1's documents $2 is what it was; payload, version and times move where they differ, and those are returned.
 update public.source_documents d
 set raw_payload = coalesce(r.raw_payload, d.raw_payload), source_metadata = r.source_metadata,
     source_version = greatest(r.source_version, d.source_version), contact_id = coalesce(r.contact_id, d.contact_id),
@@ -9,3 +9,4 @@ where d.tenant_id = $1 and d.id = r.id
     and (coalesce(r.raw_payload, d.raw_payload), r.source_metadata, coalesce(r.source_version, d.source_version), coalesce(r.contact_id, d.contact_id),
         coalesce(r.source_updated_at, d.source_updated_at), coalesce(r.blob_key, d.blob_key))
     is distinct from (d.raw_payload, d.source_metadata, d.source_version, d.contact_id, d.source_updated_at, d.blob_key)
+returning d.id

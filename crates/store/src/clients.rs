@@ -1,0 +1,257 @@
+//! What is known of clients (table `client_intelligence`), and which of it has to be derived again.
+
+use chrono::{DateTime, Utc};
+use domain::{ClientId, SourceId, TenantId};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// A client that was marked. What was derived counts only if nobody marked it since.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Dirty {
+    pub external_id: String,
+    pub marks: i64,
+}
+
+pub async fn dirty(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    limit: i64,
+) -> Result<Vec<Dirty>> {
+    Ok(sqlx::query_as(
+        "select external_id, marks from tributary.dirty_clients where tenant_id = $1 and source_id = $2 order by external_id limit $3",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Sources with clients that have waited for so long: whoever should have derived them has died.
+pub async fn neglected(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<(Uuid, Uuid)>> {
+    Ok(sqlx::query_as(
+        "select distinct tenant_id, source_id from tributary.dirty_clients where marked_at < coalesce($1, now()) - interval '1 minute'",
+    )
+    .bind(at)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// A record that a client's facts may rest on, and for which client.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Told {
+    pub client: String,
+    pub id: Uuid,
+    pub external_id: String,
+    pub document_type: String,
+    pub raw_payload: Option<Value>,
+    pub source_updated_at: Option<DateTime<Utc>>,
+}
+
+/// The clients' own records, those they mention, and those of `types` that mention them; nothing of what is deleted.
+pub async fn told(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    clients: &[&str],
+    types: &[&str],
+) -> Result<Vec<Told>> {
+    Ok(sqlx::query_as(include_str!("sql/clients_told.sql"))
+        .bind(tenant_id.0)
+        .bind(source_id.0)
+        .bind(clients)
+        .bind(types)
+        .fetch_all(conn)
+        .await?)
+}
+
+/// Takes marks off; returns the clients that nobody has marked since they were read, and only those may be written.
+pub async fn unmark(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    dirty: &[Dirty],
+) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "with gone as (
+             select c.source_id, c.external_id from tributary.dirty_clients c
+             join unnest($3::text[], $4::bigint[]) d (external_id, marks) on d.external_id = c.external_id and d.marks = c.marks
+             where c.tenant_id = $1 and c.source_id = $2 order by c.external_id for update of c)
+         delete from tributary.dirty_clients c using gone g where c.source_id = g.source_id and c.external_id = g.external_id
+         returning c.external_id",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(dirty.iter().map(|dirty| dirty.external_id.as_str()).collect::<Vec<_>>())
+    .bind(dirty.iter().map(|dirty| dirty.marks).collect::<Vec<_>>())
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Which of these clients have a text of their own.
+pub async fn with_text(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_ids: &[&str],
+) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "select external_id from public.client_intelligence
+         where tenant_id = $1 and source_id = $2 and external_id = any($3) and document_id is not null",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(external_ids)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// What was derived of one client.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    pub external_id: String,
+    pub client_name: String,
+    pub industry: Option<String>,
+    pub summary: Option<String>,
+    pub key_facts: Value,
+    pub evidence: Value,
+    pub document_id: Option<Uuid>,
+}
+
+/// Writes what differs.
+pub async fn upsert(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    derived: &[Derived],
+) -> Result<u64> {
+    let ids: Vec<Uuid> = derived.iter().map(|_| ClientId::new().0).collect();
+    let written = sqlx::query(include_str!("sql/clients_upsert.sql"))
+        .bind(tenant_id.0)
+        .bind(source_id.0)
+        .bind(ids)
+        .bind(derived.iter().map(|client| client.external_id.as_str()).collect::<Vec<_>>())
+        .bind(derived.iter().map(|client| client.client_name.as_str()).collect::<Vec<_>>())
+        .bind(derived.iter().map(|client| client.industry.as_deref()).collect::<Vec<_>>())
+        .bind(derived.iter().map(|client| client.summary.as_deref()).collect::<Vec<_>>())
+        .bind(derived.iter().map(|client| &client.key_facts).collect::<Vec<_>>())
+        .bind(derived.iter().map(|client| &client.evidence).collect::<Vec<_>>())
+        .bind(derived.iter().map(|client| client.document_id).collect::<Vec<_>>())
+        .bind(at)
+        .execute(conn)
+        .await?;
+    Ok(written.rows_affected())
+}
+
+/// Withdraws clients whose own record is gone.
+pub async fn withdraw(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_ids: &[&str],
+) -> Result<u64> {
+    let gone = sqlx::query(
+        "delete from public.client_intelligence where tenant_id = $1 and source_id = $2 and external_id = any($3)",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(external_ids)
+    .execute(conn)
+    .await?;
+    Ok(gone.rows_affected())
+}
+
+/// A client as its page and the API show it.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Client {
+    pub id: Uuid,
+    pub source_id: Option<Uuid>,
+    pub source_name: Option<String>,
+    pub source_provider: Option<String>,
+    pub external_id: Option<String>,
+    pub client_name: String,
+    pub industry: Option<String>,
+    pub summary: Option<String>,
+    pub key_facts: Value,
+    pub evidence: Value,
+    pub document_id: Option<Uuid>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+    /// How many of those that were asked for have this name.
+    pub n_alike: i64,
+    /// What its own record is called: the person, where the client is named after a company.
+    pub record_title: Option<String>,
+}
+
+impl Client {
+    /// A person at a client.
+    pub fn is_contact(&self) -> bool {
+        self.external_id.as_deref().is_some_and(|id| id.starts_with("contact:"))
+    }
+}
+
+/// Which clients to show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Filter<'a> {
+    pub only: Option<ClientId>,
+    /// Part of the name, in any case.
+    pub named: Option<&'a str>,
+    /// Exactly this name, in any case.
+    pub alike: Option<&'a str>,
+    /// One of each name.
+    pub is_grouped: bool,
+    pub limit: i64,
+}
+
+/// The caller's clients by name; by the transaction's own row security.
+pub async fn list(conn: &mut PgConnection, filter: Filter<'_>) -> Result<Vec<Client>> {
+    Ok(sqlx::query_as(include_str!("sql/clients_list.sql"))
+        .bind(filter.only.map(|id| id.0))
+        .bind(filter.named)
+        .bind(filter.alike)
+        .bind(filter.limit)
+        .bind(filter.is_grouped)
+        .fetch_all(conn)
+        .await?)
+}
+
+/// A document that a fact cites.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Cited {
+    pub id: Uuid,
+    pub external_id: String,
+    pub document_type: String,
+    pub title: Option<String>,
+    pub source_updated_at: Option<DateTime<Utc>>,
+}
+
+/// Documents by id; by the transaction's own row security.
+pub async fn cited(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Cited>> {
+    Ok(sqlx::query_as(
+        "select id, external_id, document_type, title, source_updated_at from public.source_documents
+         where id = any($1) and deleted_at is null order by source_updated_at desc nulls last, external_id",
+    )
+    .bind(ids)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The clients that documents are of, as (document, client): a client's own text, or the record that it is made of. By the transaction's own
+/// row security.
+pub async fn of_documents(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(Uuid, Uuid)>> {
+    Ok(sqlx::query_as(
+        "select d.id, c.id from public.source_documents d
+         join public.client_intelligence c on c.source_id = d.source_id
+             and c.external_id = case d.document_type when 'client' then substr(d.external_id, length('client:') + 1) else d.external_id end
+         where d.id = any($1)",
+    )
+    .bind(ids)
+    .fetch_all(conn)
+    .await?)
+}

@@ -1,0 +1,92 @@
+//! Turns at providers, shared by all processes: limits in the provider's own units, and breakers that keep everybody away for a while.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::Result;
+
+/// Takes `n` of `units` that come back every `per`; says how long to wait first. Longer than `patience`: nothing was taken.
+pub async fn take(
+    conn: &mut PgConnection,
+    key: &str,
+    units: f64,
+    per: Duration,
+    n: u32,
+    patience: Duration,
+) -> Result<Duration> {
+    let wait: f64 = sqlx::query_scalar("select tributary.take_turn($1, $2, $3, $4, $5)")
+        .bind(key)
+        .bind(units)
+        .bind(per.as_secs_f64())
+        .bind(f64::from(n))
+        .bind(patience.as_secs_f64())
+        .fetch_one(conn)
+        .await?;
+    Ok(Duration::try_from_secs_f64(wait).unwrap_or_default())
+}
+
+/// Why a gate is closed, and for how much longer.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Closed {
+    pub key: String,
+    pub secs: f64,
+    pub reason: String,
+}
+
+/// Which of these are closed now, the one that opens last first.
+pub async fn closed(conn: &mut PgConnection, at: Option<DateTime<Utc>>, keys: &[&str]) -> Result<Vec<Closed>> {
+    Ok(sqlx::query_as(
+        "select key, extract(epoch from closed_until - coalesce($2, now()))::float8 as secs, coalesce(reason, '') as reason
+         from tributary.gates where key = any($1) and closed_until > coalesce($2, now()) order by closed_until desc",
+    )
+    .bind(keys)
+    .bind(at)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Closes a gate for so long; one that is closed for longer stays so.
+pub async fn close(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    key: &str,
+    wait: Duration,
+    reason: &str,
+) -> Result<()> {
+    sqlx::query(
+        "insert into tributary.gates as g (key, closed_until, reason) values ($1, coalesce($2, now()) + make_interval(secs => $3), $4)
+         on conflict (key) do update set closed_until = greatest(g.closed_until, excluded.closed_until), reason = excluded.reason",
+    )
+    .bind(key)
+    .bind(at)
+    .bind(wait.as_secs_f64())
+    .bind(reason)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Counts a failure in a row; returns how many there are.
+pub async fn failed(conn: &mut PgConnection, key: &str) -> Result<i32> {
+    Ok(sqlx::query_scalar(
+        "insert into tributary.gates as g (key, failures) values ($1, 1)
+         on conflict (key) do update set failures = g.failures + 1, used_at = now() returning failures",
+    )
+    .bind(key)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// It works again.
+pub async fn worked(conn: &mut PgConnection, keys: &[&str]) -> Result<()> {
+    sqlx::query(
+        "update tributary.gates set failures = 0, closed_until = null, reason = null
+         where key = any($1) and (failures > 0 or closed_until is not null)",
+    )
+    .bind(keys)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

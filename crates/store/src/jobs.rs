@@ -1,0 +1,545 @@
+//! Jobs: one run of work on a source each (table `sync_jobs`). A job's message in `ingestion_queue` says that there is work; its row says
+//! where it stands, and is written in the commits of the work itself.
+
+use chrono::{DateTime, Utc};
+use domain::{ItemId, JobId, JobKind, JobStatus, Notice, Op, ParkedId, SourceId, TenantId};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{OnConstraint as _, Result, Tx};
+
+/// How many troubles a job remembers.
+const MOST_DETAILS: i32 = 50;
+
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Job {
+    pub id: Uuid,
+    #[serde(skip)]
+    pub tenant_id: Uuid,
+    pub source_id: Uuid,
+    pub source_name: String,
+    pub source_provider: String,
+    pub kind: String,
+    pub status: String,
+    pub requested_by: String,
+    pub step: Option<String>,
+    pub note: Option<String>,
+    pub items_processed: i64,
+    pub items_failed: i64,
+    pub items_total: Option<i64>,
+    pub n_created: i64,
+    pub n_updated: i64,
+    pub n_unchanged: i64,
+    pub n_deleted: i64,
+    #[serde(skip)]
+    pub checkpoint_data: Value,
+    pub error_message: Option<String>,
+    pub error_details: Value,
+    pub error_count: i32,
+    pub embed_calls: i64,
+    pub embed_texts: i64,
+    pub embed_tokens: i64,
+    pub cost_micros: i64,
+    pub last_heartbeat: Option<DateTime<Utc>>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl Job {
+    pub fn kind(&self) -> JobKind {
+        self.kind.parse().unwrap_or(JobKind::Full)
+    }
+
+    pub fn status(&self) -> JobStatus {
+        self.status.parse().unwrap_or(JobStatus::Failed)
+    }
+}
+
+/// Adds a pending job; a conflict when the source has a live one. Its message is the caller's to send, in the same transaction.
+pub async fn insert(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    kind: JobKind,
+    requested_by: &str,
+    checkpoint: &Value,
+) -> Result<JobId> {
+    let id = JobId::new();
+    sqlx::query(
+        "insert into public.sync_jobs (id, tenant_id, source_id, kind, requested_by, checkpoint_data, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, coalesce($7, now()), coalesce($7, now()))",
+    )
+    .bind(id.0)
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(kind.as_str())
+    .bind(requested_by)
+    .bind(checkpoint)
+    .bind(at)
+    .execute(conn)
+    .await
+    .on_constraint("sync_jobs_live_key", "a sync of this source is under way already")?;
+    Ok(id)
+}
+
+/// Which jobs to show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Filter {
+    pub only: Option<JobId>,
+    pub source_id: Option<SourceId>,
+    pub status: Option<JobStatus>,
+    /// Only older ones than this.
+    pub before: Option<JobId>,
+    pub limit: i64,
+}
+
+/// The tenant's jobs, the newest first.
+pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, filter: Filter) -> Result<Vec<Job>> {
+    Ok(sqlx::query_as(include_str!("sql/jobs_list.sql"))
+        .bind(tenant_id.0)
+        .bind(filter.only.map(|id| id.0))
+        .bind(filter.source_id.map(|id| id.0))
+        .bind(filter.status.map(JobStatus::as_str))
+        .bind(filter.before.map(|id| id.0))
+        .bind(filter.limit)
+        .fetch_all(conn)
+        .await?)
+}
+
+pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Result<Option<Job>> {
+    Ok(list(conn, tenant_id, Filter { only: Some(id), limit: 1, ..Filter::default() }).await?.pop())
+}
+
+/// A source that is well but whose last job failed.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct GivenUp {
+    pub job_id: Uuid,
+    pub source_name: String,
+}
+
+pub async fn given_up(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<GivenUp>> {
+    Ok(sqlx::query_as(
+        "select j.id as job_id, s.name as source_name from public.connected_sources s
+         cross join lateral (select id, status from public.sync_jobs j where j.tenant_id = s.tenant_id and j.source_id = s.id
+             order by id desc limit 1) j
+         where s.tenant_id = $1 and s.status = 'active' and j.status = 'failed' order by s.created_at, s.id",
+    )
+    .bind(tenant_id.0)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The source's live job that is no backfill.
+pub async fn live(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId) -> Result<Option<JobId>> {
+    let id: Option<Uuid> = sqlx::query_scalar(
+        "select id from public.sync_jobs where tenant_id = $1 and source_id = $2 and kind <> 'backfill'
+             and status in ('pending', 'running', 'paused')",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .fetch_optional(conn)
+    .await?;
+    Ok(id.map(JobId))
+}
+
+/// A worker has it in hand: running, and what it does now. `false`: it is over, or a person stopped it.
+pub async fn begin(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, id: JobId, step: &str) -> Result<bool> {
+    let begun = sqlx::query(
+        "update public.sync_jobs set status = 'running', step = $3, started_at = coalesce(started_at, $4, now()),
+             last_heartbeat = coalesce($4, now()), updated_at = coalesce($4, now())
+         where tenant_id = $1 and id = $2 and status in ('pending', 'running')",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(step)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(begun.rows_affected() == 1)
+}
+
+/// What one page added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub created: i64,
+    pub updated: i64,
+    pub unchanged: i64,
+    pub deleted: i64,
+    pub failed: i64,
+    pub embed_calls: i64,
+    pub embed_texts: i64,
+    pub embed_tokens: i64,
+    pub cost_micros: i64,
+}
+
+/// Moves a job on in the commit of its page. `kind` changes when a delta has to become a full pass.
+#[expect(clippy::too_many_arguments, reason = "one statement, written in one place")]
+pub async fn advance(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: JobId,
+    kind: JobKind,
+    checkpoint: &Value,
+    step: &str,
+    note: Option<&str>,
+    added: &Progress,
+) -> Result<bool> {
+    let moved = sqlx::query(include_str!("sql/job_advance.sql"))
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(kind.as_str())
+        .bind(checkpoint)
+        .bind(step)
+        .bind(note)
+        .bind(added.created)
+        .bind(added.updated)
+        .bind(added.unchanged)
+        .bind(added.deleted)
+        .bind(added.failed)
+        .bind(added.embed_calls)
+        .bind(added.embed_texts)
+        .bind(added.embed_tokens)
+        .bind(added.cost_micros)
+        .bind(at)
+        .execute(&mut **tx)
+        .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(moved.rows_affected() == 1)
+}
+
+/// Ends a job well, or as a person wished; `false` when it was over already.
+pub async fn end(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: JobId,
+    status: JobStatus,
+    error: Option<&str>,
+) -> Result<bool> {
+    let ended = sqlx::query(
+        "update public.sync_jobs set status = $3, step = null, error_message = $4, finished_at = coalesce($5, now()), updated_at = coalesce($5, now())
+         where tenant_id = $1 and id = $2 and status in ('pending', 'running', 'paused')",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(status.as_str())
+    .bind(error)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    sqlx::query("delete from tributary.sync_seen where tenant_id = $1 and job_id = $2 and $3 <> 'failed'")
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(status.as_str())
+        .execute(&mut **tx)
+        .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(ended.rows_affected() == 1)
+}
+
+/// A live job stops where it is: it has no message any more, and goes on from its checkpoint when it is sent again.
+pub async fn pause(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, id: JobId, why: &str) -> Result<bool> {
+    let paused = sqlx::query(
+        "update public.sync_jobs set status = 'paused', step = $3, updated_at = coalesce($4, now())
+         where tenant_id = $1 and id = $2 and status in ('pending', 'running')",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(why)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(paused.rows_affected() == 1)
+}
+
+/// Writes down why a job does not go on now. `is_failure`: an attempt was used up by it.
+pub async fn trouble(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: JobId,
+    kind: &str,
+    what: &str,
+    is_failure: bool,
+) -> Result<()> {
+    let detail = json!({ "at": at.unwrap_or_else(Utc::now), "kind": kind, "what": what });
+    sqlx::query(
+        "update public.sync_jobs
+         set status = 'pending', step = $3, error_count = error_count + $5::int, items_failed = items_failed + $5::int, updated_at = coalesce($6, now()),
+             error_details = case when jsonb_array_length(error_details) >= $7 then (error_details - 0) else error_details end || $4
+         where tenant_id = $1 and id = $2 and status in ('pending', 'running')",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(what)
+    .bind(detail)
+    .bind(i32::from(is_failure))
+    .bind(at)
+    .bind(MOST_DETAILS)
+    .execute(&mut **tx)
+    .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(())
+}
+
+/// Why the job will have failed when its message is archived, where it is not for too many attempts. A code.
+pub async fn fail_with(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, code: &str) -> Result<()> {
+    sqlx::query(
+        "update public.sync_jobs set error_message = $3 where tenant_id = $1 and id = $2 and status in ('pending', 'running')",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(code)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// What a full pass has met.
+pub async fn note_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, external_ids: &[&str]) -> Result<()> {
+    sqlx::query(
+        "insert into tributary.sync_seen (tenant_id, job_id, external_id) select $1, $2, unnest($3::text[]) on conflict do nothing",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(external_ids)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Documents of these types that a full pass did not meet, after `after` in the order of their names.
+pub async fn unseen(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    id: JobId,
+    types: &[&str],
+    after: &str,
+    limit: i64,
+) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "select d.external_id from public.source_documents d
+         where d.tenant_id = $1 and d.source_id = $2 and d.deleted_at is null and d.document_type = any($4) and d.external_id > $5
+             and not exists (select from tributary.sync_seen s where s.job_id = $3 and s.external_id = d.external_id)
+         order by d.external_id limit $6",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(id.0)
+    .bind(types)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// A record that could not be read.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Failure {
+    pub external_id: String,
+    pub job_id: Option<Uuid>,
+    pub reason: String,
+    pub payload: Option<Value>,
+    pub n_failed: i32,
+    pub failed_at: DateTime<Utc>,
+    pub skipped_at: Option<DateTime<Utc>>,
+}
+
+/// Writes down records that could not be read. One that a person skipped stays skipped.
+pub async fn note_failures(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    job_id: JobId,
+    failures: &[(String, String, Value)],
+) -> Result<()> {
+    let column = |nth: fn(&(String, String, Value)) -> &str| failures.iter().map(nth).collect::<Vec<&str>>();
+    let payloads: Vec<&Value> = failures.iter().map(|(_, _, payload)| payload).collect();
+    sqlx::query(
+        "insert into public.sync_failures (tenant_id, source_id, external_id, job_id, reason, payload, failed_at)
+         select $1, $2, f.external_id, $3, f.reason, f.payload, coalesce($7, now())
+         from (select distinct on (external_id) * from unnest($4::text[], $5::text[], $6::jsonb[]) f (external_id, reason, payload)) f
+         on conflict (tenant_id, source_id, external_id) do update set job_id = excluded.job_id, reason = excluded.reason,
+             payload = excluded.payload, n_failed = sync_failures.n_failed + 1, failed_at = excluded.failed_at",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(job_id.0)
+    .bind(column(|(id, _, _)| id))
+    .bind(column(|(_, reason, _)| reason))
+    .bind(payloads)
+    .bind(at)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// These were read after all, or are gone.
+pub async fn clear_failures(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_ids: &[&str],
+) -> Result<()> {
+    sqlx::query("delete from public.sync_failures where tenant_id = $1 and source_id = $2 and external_id = any($3)")
+        .bind(tenant_id.0)
+        .bind(source_id.0)
+        .bind(external_ids)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Leaves a record out for good, or (`false`) lets it in again.
+pub async fn skip_failure(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_id: &str,
+) -> Result<bool> {
+    let skipped = sqlx::query(
+        "update public.sync_failures set skipped_at = coalesce($4, now())
+         where tenant_id = $1 and source_id = $2 and external_id = $3 and skipped_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(external_id)
+    .bind(at)
+    .execute(conn)
+    .await?;
+    Ok(skipped.rows_affected() == 1)
+}
+
+/// What could not be read, the latest first, skipped ones last.
+pub async fn failures(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    limit: i64,
+) -> Result<Vec<Failure>> {
+    Ok(sqlx::query_as(
+        "select external_id, job_id, reason, payload, n_failed, failed_at, skipped_at from public.sync_failures
+         where tenant_id = $1 and source_id = $2 order by skipped_at nulls first, failed_at desc, external_id limit $3",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Whether this record is among what could not be read.
+pub async fn is_failure(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_id: &str,
+) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "select exists (select from public.sync_failures where tenant_id = $1 and source_id = $2 and external_id = $3)",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(external_id)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// The item that does a job: its message, wherever that is: in the queue, parked, or in the archive.
+pub async fn item(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Result<Option<ItemId>> {
+    let found: Option<(Option<i64>, Option<Uuid>)> = sqlx::query_as(include_str!("sql/job_item.sql"))
+        .bind(tenant_id.to_string())
+        .bind(id.to_string())
+        .bind(tenant_id.0)
+        .fetch_optional(conn)
+        .await?;
+    Ok(found.and_then(|(message, parked)| {
+        message.map(ItemId::Message).or_else(|| parked.map(|id| ItemId::Parked(ParkedId(id))))
+    }))
+}
+
+/// What reading a source took so far, over its jobs that are still known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, sqlx::FromRow)]
+pub struct Spend {
+    pub embed_calls: i64,
+    pub embed_texts: i64,
+    pub embed_tokens: i64,
+    /// Millionths of a dollar, estimated.
+    pub cost_micros: i64,
+    /// Documents that were new or had changed: what it was spent on.
+    pub documents: i64,
+}
+
+impl Spend {
+    /// What a thousand documents cost, in millionths of a dollar; none while there are no documents.
+    pub fn per_thousand(&self) -> Option<i64> {
+        (self.documents > 0).then(|| self.cost_micros.saturating_mul(1_000) / self.documents)
+    }
+}
+
+impl From<&Job> for Spend {
+    fn from(job: &Job) -> Self {
+        Self {
+            embed_calls: job.embed_calls,
+            embed_texts: job.embed_texts,
+            embed_tokens: job.embed_tokens,
+            cost_micros: job.cost_micros,
+            documents: job.n_created + job.n_updated,
+        }
+    }
+}
+
+pub async fn spend(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId) -> Result<Spend> {
+    Ok(sqlx::query_as(
+        "select coalesce(sum(embed_calls), 0)::bigint as embed_calls, coalesce(sum(embed_texts), 0)::bigint as embed_texts,
+             coalesce(sum(embed_tokens), 0)::bigint as embed_tokens, coalesce(sum(cost_micros), 0)::bigint as cost_micros,
+             coalesce(sum(n_created + n_updated), 0)::bigint as documents
+         from public.sync_jobs where tenant_id = $1 and source_id = $2",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Adds what embedding took to the tenant's month.
+pub async fn add_usage(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    model: &str,
+    added: &Progress,
+) -> Result<()> {
+    sqlx::query(
+        "insert into public.usage as u (tenant_id, month, model, calls, texts, tokens, cost_micros)
+         values ($1, date_trunc('month', coalesce($2, now()) at time zone 'utc')::date, $3, $4, $5, $6, $7)
+         on conflict (tenant_id, month, model) do update set calls = u.calls + excluded.calls, texts = u.texts + excluded.texts,
+             tokens = u.tokens + excluded.tokens, cost_micros = u.cost_micros + excluded.cost_micros",
+    )
+    .bind(tenant_id.0)
+    .bind(at)
+    .bind(model)
+    .bind(added.embed_calls)
+    .bind(added.embed_texts)
+    .bind(added.embed_tokens)
+    .bind(added.cost_micros)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Pages look again.
+pub fn changed(tenant_id: TenantId, id: JobId) -> Notice {
+    Notice { tenant_id: Some(tenant_id), kind: "jobs".into(), id: id.to_string(), op: Op::Update, ids: Vec::new() }
+}

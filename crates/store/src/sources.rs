@@ -1,0 +1,361 @@
+//! Sources as they are connected, watched and let go (table `connected_sources`). Channels and the door for files are sources too; here are
+//! the accounts at providers.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use domain::{JobId, Notice, Op, Provider, SourceId, SourceStatus, TenantId, Transport};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{OnConstraint as _, Result, Tx};
+
+/// A source as lanes and pages need it. No token is in it.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Source {
+    pub id: Uuid,
+    #[serde(skip)]
+    pub tenant_id: Uuid,
+    pub provider: String,
+    pub name: String,
+    pub account: Option<String>,
+    pub status: String,
+    pub status_message: Option<String>,
+    pub status_at: DateTime<Utc>,
+    pub transport: String,
+    pub token_expires_at: Option<DateTime<Utc>>,
+    #[serde(skip)]
+    pub cursors: Option<Value>,
+    pub sync_every_secs: f64,
+    pub next_sync_at: Option<DateTime<Utc>>,
+    pub last_successful_sync_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+    /// Documents that are not deleted.
+    pub n_documents: i64,
+    /// Records that could not be read and nobody has decided about.
+    pub n_failures: i64,
+    /// The job that is pending, running or paused.
+    pub live_job: Option<Uuid>,
+}
+
+impl Source {
+    pub fn provider(&self) -> Option<Provider> {
+        self.provider.parse().ok()
+    }
+
+    pub fn status(&self) -> SourceStatus {
+        self.status.parse().unwrap_or(SourceStatus::ProviderError)
+    }
+
+    pub fn transport(&self) -> Transport {
+        match self.transport.as_str() {
+            "mcp" => Transport::Mcp,
+            "fixtures" => Transport::Fixtures,
+            _ => Transport::Rest,
+        }
+    }
+
+    /// As people call its provider.
+    pub fn label(&self) -> &'static str {
+        self.provider().map_or("source", Provider::label)
+    }
+}
+
+/// What a new source is.
+#[derive(Debug)]
+pub struct NewSource<'a> {
+    pub provider: Provider,
+    pub name: &'a str,
+    pub account: &'a str,
+    pub transport: Transport,
+    pub scopes: &'a [String],
+}
+
+/// Adds a source; a conflict when the account is connected already.
+pub async fn insert(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    new: &NewSource<'_>,
+) -> Result<SourceId> {
+    let id = SourceId::new();
+    sqlx::query(
+        "insert into public.connected_sources (id, tenant_id, provider, name, account, transport, scopes, created_at, status_at)
+         values ($1, $2, $3, $4, $5, $6, $7, coalesce($8, now()), coalesce($8, now()))",
+    )
+    .bind(id.0)
+    .bind(tenant_id.0)
+    .bind(new.provider.as_str())
+    .bind(new.name)
+    .bind(new.account)
+    .bind(new.transport.as_str())
+    .bind(new.scopes)
+    .bind(at)
+    .execute(conn)
+    .await
+    .on_constraint("connected_sources_account_key", "this account is connected already")?;
+    Ok(id)
+}
+
+/// The accounts at providers, the oldest first, or just one; by the transaction's own row security, or for the service by tenant.
+pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, only: Option<SourceId>) -> Result<Vec<Source>> {
+    Ok(sqlx::query_as(include_str!("sql/sources_list.sql"))
+        .bind(tenant_id.0)
+        .bind(only.map(|id| id.0))
+        .fetch_all(conn)
+        .await?)
+}
+
+pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<Source>> {
+    Ok(list(conn, tenant_id, Some(id)).await?.pop())
+}
+
+/// The live source of an account, if it is connected.
+pub async fn of_account(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    provider: Provider,
+    account: &str,
+) -> Result<Option<SourceId>> {
+    let id: Option<Uuid> = sqlx::query_scalar(
+        "select id from public.connected_sources
+         where tenant_id = $1 and provider = $2 and account = $3 and status <> 'disconnected'",
+    )
+    .bind(tenant_id.0)
+    .bind(provider.as_str())
+    .bind(account)
+    .fetch_optional(conn)
+    .await?;
+    Ok(id.map(SourceId))
+}
+
+/// Sets how a source is; `false` when it was so already. Pages are told after the commit.
+pub async fn set_status(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: SourceId,
+    status: SourceStatus,
+    message: Option<&str>,
+) -> Result<bool> {
+    let set = sqlx::query(
+        "update public.connected_sources set status = $3, status_message = $4, status_at = coalesce($5, now())
+         where tenant_id = $1 and id = $2 and (status, status_message) is distinct from ($3, $4)",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(status.as_str())
+    .bind(message)
+    .bind(at)
+    .execute(&mut **tx)
+    .await
+    .on_constraint("connected_sources_account_key", "this account is connected already, as another source")?;
+    tx.notify(changed(tenant_id, id));
+    Ok(set.rows_affected() == 1)
+}
+
+/// A source that needs a person, without what it holds.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Unwell {
+    pub id: Uuid,
+    pub provider: String,
+    pub name: String,
+    pub status: String,
+    pub status_message: Option<String>,
+}
+
+/// The tenant's sources that do not go on by themselves; not those that a person stopped.
+pub async fn unwell(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Unwell>> {
+    Ok(sqlx::query_as(
+        "select id, provider, name, status, status_message from public.connected_sources
+         where tenant_id = $1 and status not in ('active', 'paused', 'disconnected') order by created_at, id",
+    )
+    .bind(tenant_id.0)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Whether it may be read on.
+pub async fn is_synced(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "select exists (select from public.connected_sources
+             where tenant_id = $1 and id = $2 and status not in ('paused', 'disconnected'))",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// When it is synced next, by itself; never while none is set.
+pub async fn set_next_sync(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    id: SourceId,
+    next: Option<DateTime<Utc>>,
+) -> Result<()> {
+    sqlx::query("update public.connected_sources set next_sync_at = $3 where tenant_id = $1 and id = $2")
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(next)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// How often it is synced by itself; a minute at least.
+pub async fn set_sync_every(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId, every: Duration) -> Result<()> {
+    sqlx::query(
+        "update public.connected_sources set sync_every = make_interval(secs => greatest($3, 60)) where tenant_id = $1 and id = $2",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(every.as_secs_f64())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Writes down that a pass came to its end: from here the next delta starts.
+pub async fn finish_pass(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: SourceId,
+    cursors: Option<&Value>,
+) -> Result<()> {
+    sqlx::query(
+        "update public.connected_sources set cursors = $3, last_successful_sync_at = coalesce($4, now()),
+             status = case when status = 'provider_error' then 'active' else status end,
+             status_message = case when status = 'provider_error' then null else status_message end
+         where tenant_id = $1 and id = $2",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(cursors)
+    .bind(at)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Takes one source whose time for a sync has come, and says what its next time would be counted from.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Due {
+    pub tenant_id: Uuid,
+    pub id: Uuid,
+    pub sync_every_secs: f64,
+    pub is_read: bool,
+    pub has_live_job: bool,
+}
+
+pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Option<Due>> {
+    Ok(sqlx::query_as(
+        "select s.tenant_id, s.id, extract(epoch from s.sync_every)::float8 as sync_every_secs, s.cursors is not null as is_read,
+             exists (select from public.sync_jobs j where j.source_id = s.id and j.kind <> 'backfill'
+                 and j.status in ('pending', 'running', 'paused')) as has_live_job
+         from public.connected_sources s
+         where s.status in ('active', 'provider_error') and s.next_sync_at <= coalesce($1, now())
+         order by s.next_sync_at limit 1 for update of s skip locked",
+    )
+    .bind(at)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// Something that happened to a source, in words.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Event {
+    pub id: Uuid,
+    pub source_id: Uuid,
+    pub source_name: String,
+    pub source_provider: String,
+    pub job_id: Option<Uuid>,
+    pub tone: String,
+    pub what: String,
+    pub at: DateTime<Utc>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Good,
+    Info,
+    Trouble,
+}
+
+impl Tone {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Info => "info",
+            Self::Trouble => "trouble",
+        }
+    }
+}
+
+/// Writes down what happened; the same again within a minute is said once.
+pub async fn tell(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: SourceId,
+    job_id: Option<JobId>,
+    tone: Tone,
+    what: &str,
+) -> Result<()> {
+    sqlx::query(
+        "insert into public.source_events (id, tenant_id, source_id, job_id, tone, what, at)
+         select $1, $2, $3, $4, $5, left($6, 500), coalesce($7, now())
+         where not exists (select from public.source_events e where e.tenant_id = $2 and e.source_id = $3 and e.what = left($6, 500)
+             and e.at > coalesce($7, now()) - interval '1 minute')",
+    )
+    .bind(Uuid::now_v7())
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(job_id.map(|id| id.0))
+    .bind(tone.as_str())
+    .bind(what)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(())
+}
+
+/// What happened lately, the newest first, to one source or to all of the tenant's.
+pub async fn events(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    only: Option<SourceId>,
+    limit: i64,
+) -> Result<Vec<Event>> {
+    Ok(sqlx::query_as(
+        "select e.id, e.source_id, s.name as source_name, s.provider as source_provider, e.job_id, e.tone, e.what, e.at
+         from public.source_events e join public.connected_sources s on s.tenant_id = e.tenant_id and s.id = e.source_id
+         where e.tenant_id = $1 and ($2::uuid is null or e.source_id = $2) order by e.id desc limit $3",
+    )
+    .bind(tenant_id.0)
+    .bind(only.map(|id| id.0))
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// How many documents of each type a source has.
+pub async fn counts(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Vec<(String, i64)>> {
+    Ok(sqlx::query_as(
+        "select document_type, count(*) from public.source_documents
+         where tenant_id = $1 and source_id = $2 and deleted_at is null group by 1 order by 1",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Pages look again.
+pub fn changed(tenant_id: TenantId, id: SourceId) -> Notice {
+    Notice { tenant_id: Some(tenant_id), kind: "sources".into(), id: id.to_string(), op: Op::Update, ids: Vec::new() }
+}

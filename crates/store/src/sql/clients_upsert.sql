@@ -1,0 +1,12 @@
+-- clients_upsert.sql: writes what was derived of tenant $1's clients of source $2, in the order of their names; what is the same is left alone.
+insert into public.client_intelligence as c (id, tenant_id, source_id, external_id, client_name, industry, summary, key_facts, evidence, document_id,
+    created_at, updated_at)
+select r.id, $1, $2, r.external_id, r.client_name, r.industry, r.summary, r.key_facts, r.evidence, r.document_id, coalesce($11, now()), coalesce($11, now())
+from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::jsonb[], $9::jsonb[], $10::uuid[]) r (
+    id, external_id, client_name, industry, summary, key_facts, evidence, document_id)
+order by r.external_id
+on conflict (source_id, external_id) where source_id is not null and external_id is not null
+do update set client_name = excluded.client_name, industry = excluded.industry, summary = excluded.summary, key_facts = excluded.key_facts,
+    evidence = excluded.evidence, document_id = excluded.document_id, updated_at = excluded.updated_at
+where (c.client_name, c.industry, c.summary, c.key_facts, c.evidence, c.document_id)
+    is distinct from (excluded.client_name, excluded.industry, excluded.summary, excluded.key_facts, excluded.evidence, excluded.document_id)

@@ -1,0 +1,259 @@
+//! Tokens of sources, and the protocol by which N workers refresh one exactly once (pull.md). No transaction here spans a call to a provider:
+//! a lease is one UPDATE, and what comes back is stored where the version is still the one it was got with.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use domain::{Secret, SourceId, TenantId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::crash::{self, Point};
+use crate::vault::Vault;
+use crate::{Result, Tx};
+
+/// What is stored of a source's pair, without the pair.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Held {
+    pub version: i64,
+    pub access_id: Option<Uuid>,
+    pub refresh_id: Option<Uuid>,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub stored_at: Option<DateTime<Utc>>,
+    pub status: String,
+    pub status_message: Option<String>,
+    /// Somebody refreshes it now.
+    pub is_leased: bool,
+}
+
+pub async fn held(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId) -> Result<Option<Held>> {
+    Ok(sqlx::query_as(
+        "select token_version as version, access_token_vault_id as access_id, refresh_token_vault_id as refresh_id,
+             token_expires_at as expires_at, token_stored_at as stored_at, status, status_message,
+             coalesce(refresh_until > clock_timestamp(), false) as is_leased
+         from public.connected_sources where tenant_id = $1 and id = $2",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// What taking the lease gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// Ours. `is_second`: an earlier refresh with the same pair ended nobody knows how.
+    Taken { is_second: bool },
+    /// Somebody else's, or the version has moved.
+    Theirs,
+}
+
+/// Step 1: takes the lease of version `seen`, unless somebody holds it.
+pub async fn take_lease(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    seen: i64,
+    me: Uuid,
+    lease: Duration,
+) -> Result<Lease> {
+    // `before` locks the row and is what it was: who held the lease last is told together with taking it.
+    let before: Option<bool> = sqlx::query_scalar(
+        "with before as (
+             select id, refresh_by from public.connected_sources where tenant_id = $1 and id = $2 for update)
+         update public.connected_sources s
+         set refresh_by = $4, refresh_until = clock_timestamp() + make_interval(secs => $5)
+         from before
+         where s.tenant_id = $1 and s.id = before.id and s.token_version = $3
+             and (s.refresh_until is null or s.refresh_until < clock_timestamp())
+         returning before.refresh_by is not null",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(seen)
+    .bind(me)
+    .bind(lease.as_secs_f64())
+    .fetch_optional(conn)
+    .await?;
+    Ok(before.map_or(Lease::Theirs, |is_second| Lease::Taken { is_second }))
+}
+
+/// While the reply is awaited the lease stays ours.
+pub async fn keep_lease(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    me: Uuid,
+    lease: Duration,
+) -> Result<()> {
+    sqlx::query(
+        "update public.connected_sources set refresh_until = clock_timestamp() + make_interval(secs => $4)
+         where tenant_id = $1 and id = $2 and refresh_by = $3",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(me)
+    .bind(lease.as_secs_f64())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Lets the lease go. `is_known`: the pair was surely not exchanged; else whoever is next knows that it may have been.
+pub async fn end_lease(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    me: Uuid,
+    is_known: bool,
+) -> Result<()> {
+    sqlx::query(
+        "update public.connected_sources set refresh_until = null, refresh_by = case when $4 then null else refresh_by end
+         where tenant_id = $1 and id = $2 and refresh_by = $3",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(me)
+    .bind(is_known)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A pair as a provider gave it.
+#[derive(Debug)]
+pub struct Pair<'a> {
+    pub access: &'a Secret,
+    /// None: the provider gave no new one, and the old one stays good.
+    pub refresh: Option<&'a Secret>,
+    pub expires_in: Option<Duration>,
+}
+
+/// Step 3: puts the pair into the vault and swings the source to it, where its version is still `seen`. **The write compares the version,
+/// not the lease**: a late reply is still the only good pair. `false`: somebody stored a newer one.
+pub async fn store(
+    tx: &mut Tx,
+    vault: &Vault,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    seen: i64,
+    pair: &Pair<'_>,
+) -> Result<bool> {
+    let access_id = put(tx, vault, tenant_id, source_id, pair.access).await?;
+    let refresh_id = match pair.refresh {
+        Some(refresh) => Some(put(tx, vault, tenant_id, source_id, refresh).await?),
+        None => None,
+    };
+    crash::at(Point::TokenInVault)?;
+    let swung = sqlx::query(
+        "update public.connected_sources
+         set access_token_vault_id = $4, refresh_token_vault_id = coalesce($5, refresh_token_vault_id), token_version = token_version + 1,
+             token_expires_at = coalesce($7, now()) + make_interval(secs => $6), token_stored_at = coalesce($7, now()),
+             refresh_by = null, refresh_until = null
+         where tenant_id = $1 and id = $2 and token_version = $3",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(seen)
+    .bind(access_id)
+    .bind(refresh_id)
+    .bind(pair.expires_in.map(|left| left.as_secs_f64()))
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    Ok(swung.rows_affected() == 1)
+}
+
+async fn put(tx: &mut Tx, vault: &Vault, tenant_id: TenantId, source_id: SourceId, secret: &Secret) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    vault.put(tx, tenant_id, id, secret).await?;
+    sqlx::query("update tributary.vault set source_id = $3 where tenant_id = $1 and id = $2")
+        .bind(tenant_id.0)
+        .bind(id)
+        .bind(source_id.0)
+        .execute(&mut **tx)
+        .await?;
+    Ok(id)
+}
+
+/// The pair of this version is no longer good, and a person has to reconnect: says so, unless a newer one is stored. Ends the lease.
+pub async fn refuse(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    seen: i64,
+    message: &str,
+) -> Result<bool> {
+    let refused = sqlx::query(
+        "update public.connected_sources
+         set status = 'token_refresh_failed', status_message = $4, status_at = coalesce($5, now()), refresh_by = null, refresh_until = null
+         where tenant_id = $1 and id = $2 and token_version = $3 and status <> 'disconnected'",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(seen)
+    .bind(message)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    tx.notify(crate::sources::changed(tenant_id, source_id));
+    Ok(refused.rows_affected() == 1)
+}
+
+/// The provider refused the token of this version: the next claim refreshes it. Nothing when a newer one is stored.
+pub async fn expire(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId, used: i64) -> Result<bool> {
+    let expired = sqlx::query(
+        "update public.connected_sources set token_expires_at = null where tenant_id = $1 and id = $2 and token_version = $3",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(used)
+    .execute(conn)
+    .await?;
+    Ok(expired.rows_affected() == 1)
+}
+
+/// Removes pairs that were replaced a day ago; returns how many secrets went.
+pub async fn collect(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<u64> {
+    let gone = sqlx::query(
+        "delete from tributary.vault v
+         where v.source_id is not null and v.created_at < coalesce($1, now()) - interval '24 hours'
+             and not exists (select from public.connected_sources s where s.tenant_id = v.tenant_id and s.id = v.source_id
+                 and v.id in (s.access_token_vault_id, s.refresh_token_vault_id))",
+    )
+    .bind(at)
+    .execute(conn)
+    .await?;
+    Ok(gone.rows_affected())
+}
+
+/// A source that gets a key has no refresh token any more; the old one's secret goes with the pair it belonged to.
+pub async fn drop_refresh(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId) -> Result<()> {
+    sqlx::query("update public.connected_sources set refresh_token_vault_id = null where tenant_id = $1 and id = $2")
+        .bind(tenant_id.0)
+        .bind(source_id.0)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// A disconnected source has no tokens.
+pub async fn remove(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId) -> Result<()> {
+    sqlx::query(
+        "update public.connected_sources set access_token_vault_id = null, refresh_token_vault_id = null, token_expires_at = null,
+             token_version = token_version + 1, refresh_by = null, refresh_until = null
+         where tenant_id = $1 and id = $2",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query("delete from tributary.vault where tenant_id = $1 and source_id = $2")
+        .bind(tenant_id.0)
+        .bind(source_id.0)
+        .execute(conn)
+        .await?;
+    Ok(())
+}

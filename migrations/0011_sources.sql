@@ -1,0 +1,382 @@
+-- Sources: accounts at providers, the jobs that read them, and what their records say of clients.
+
+-- A channel and the door for files are sources too; what follows is empty for them.
+alter table public.connected_sources
+    -- The provider's own name for the account: a source is never reconnected to another one.
+    add column account text check (length(account) between 1 and 200),
+    add column status text not null default 'active'
+        check (status in ('active', 'token_refresh_failed', 'subscription_expired', 'provider_error', 'paused', 'disconnected')),
+    -- A code, such as `refresh_token_invalid: invalid_grant`; never a provider's free text, which may hold personal data.
+    add column status_message text check (length(status_message) <= 200),
+    add column status_at timestamptz not null default now(),
+    add column transport text not null default 'rest' check (transport in ('rest', 'mcp', 'fixtures')),
+    add column access_token_vault_id uuid,
+    add column refresh_token_vault_id uuid,
+    add column token_expires_at timestamptz,
+    -- Every stored pair has a higher one: whoever writes a pair names the version it was got with.
+    add column token_version bigint not null default 0,
+    add column token_stored_at timestamptz,
+    -- Who refreshes now, and until when nobody else does. A name that outlives its time: that refresh ended nobody knows how.
+    add column refresh_by uuid,
+    add column refresh_until timestamptz,
+    add column scopes text[] not null default '{}',
+    add column config jsonb not null default '{}',
+    -- From where the next delta starts, in the connector's own words; null: nothing was read to the end yet.
+    add column cursors jsonb,
+    add column sync_every interval not null default '24 hours' check (sync_every >= interval '1 minute'),
+    add column next_sync_at timestamptz,
+    add column last_successful_sync_at timestamptz;
+create unique index connected_sources_account_key on public.connected_sources (tenant_id, provider, account)
+    where account is not null and status <> 'disconnected';
+create index connected_sources_due_idx on public.connected_sources (next_sync_at) where status in ('active', 'provider_error') and next_sync_at is not null;
+
+-- Tokens go with their source. A pair that was replaced stays for a day (task `tokens`), in case its successor never worked.
+alter table tributary.vault add column source_id uuid;
+alter table tributary.vault add constraint vault_source_fkey
+    foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade;
+create index vault_source_idx on tributary.vault (tenant_id, source_id) where source_id is not null;
+
+-- A person on the way to a provider and back. The state itself is in the person's address bar; here is its hash, usable once, by the session
+-- it was made for. Retention: a day (task `retention`); good for ten minutes.
+create table tributary.oauth_states (
+    hash bytea primary key check (length(hash) = 32),
+    tenant_id uuid not null references public.tenants (id) on delete cascade,
+    session_hash bytea not null,
+    provider text not null,
+    -- Reconnects this source, else connects a new one.
+    source_id uuid,
+    -- PKCE's verifier, in the vault.
+    verifier_vault_id uuid not null,
+    redirect_uri text not null,
+    transport text not null default 'rest',
+    created_at timestamptz not null default now()
+);
+create index oauth_states_created_idx on tributary.oauth_states (created_at);
+select tributary.protect('tributary.oauth_states');
+
+-- One table for every run of work on a source. Retention: completed and cancelled ones for 90 days (task `retention`), the newest of a source always.
+create table public.sync_jobs (
+    id uuid not null,
+    tenant_id uuid not null,
+    source_id uuid not null,
+    kind text not null check (kind in ('full', 'delta', 'push', 'backfill')),
+    status text not null default 'pending' check (status in ('pending', 'running', 'completed', 'failed', 'paused', 'cancelled')),
+    priority text not null default 'normal' check (priority in ('high', 'normal', 'low')),
+    requested_by text not null default 'schedule',
+    -- What it does now or why it waits, in words.
+    step text,
+    note text,
+    items_processed bigint not null default 0,
+    items_failed bigint not null default 0,
+    items_total bigint,
+    n_created bigint not null default 0,
+    n_updated bigint not null default 0,
+    n_unchanged bigint not null default 0,
+    n_deleted bigint not null default 0,
+    progress_percentage real,
+    entities_extracted bigint not null default 0,
+    relationships_extracted bigint not null default 0,
+    -- Where it goes on, in the connector's own words. Written in the commit of the page before.
+    checkpoint_data jsonb not null default '{}',
+    error_message text,
+    -- The latest troubles, newest last: {at, kind, what}.
+    error_details jsonb not null default '[]',
+    error_count int not null default 0,
+    max_retries int not null default 3,
+    embed_calls bigint not null default 0,
+    embed_texts bigint not null default 0,
+    embed_tokens bigint not null default 0,
+    -- Millionths of a dollar, estimated.
+    cost_micros bigint not null default 0,
+    last_heartbeat timestamptz,
+    started_at timestamptz,
+    finished_at timestamptz,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    primary key (tenant_id, id),
+    constraint sync_jobs_id_key unique (id),
+    foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade,
+    check ((finished_at is not null) = (status in ('completed', 'failed', 'cancelled')))
+);
+create unique index sync_jobs_live_key on public.sync_jobs (source_id)
+    where status in ('pending', 'running', 'paused') and kind <> 'backfill';
+create unique index sync_jobs_live_backfill_key on public.sync_jobs (source_id)
+    where status in ('pending', 'running', 'paused') and kind = 'backfill';
+create index sync_jobs_source_idx on public.sync_jobs (tenant_id, source_id, id);
+create index sync_jobs_finished_idx on public.sync_jobs (finished_at) where finished_at is not null;
+select tributary.protect('public.sync_jobs');
+grant select on public.sync_jobs to authenticated;
+
+-- The old names.
+create view public.ingestion_jobs with (security_invoker = true) as
+select id, tenant_id, source_id, kind, status, items_processed, items_failed, error_message, error_details, started_at, finished_at,
+    created_at, updated_at
+from public.sync_jobs where kind <> 'backfill';
+create view public.historical_sync_jobs with (security_invoker = true) as
+select j.id, j.tenant_id, s.provider as integration_id, j.source_id as source_connection_id, j.status, j.priority, j.progress_percentage,
+    j.items_processed as records_processed, j.items_total as records_total, j.entities_extracted, j.relationships_extracted, j.last_heartbeat,
+    j.checkpoint_data, j.error_message as last_error, j.error_count, j.max_retries, j.started_at, j.finished_at, j.created_at, j.updated_at
+from public.sync_jobs j join public.connected_sources s on s.tenant_id = j.tenant_id and s.id = j.source_id
+where j.kind = 'backfill';
+grant select on public.ingestion_jobs, public.historical_sync_jobs to service_role, authenticated;
+
+-- Records that could not be read: each can be tried again or left out. Retention: until it is read, skipped for 90 days (task
+-- `retention`), or its source is forgotten.
+create table public.sync_failures (
+    tenant_id uuid not null,
+    source_id uuid not null,
+    external_id text not null check (length(external_id) between 1 and 1000),
+    job_id uuid,
+    reason text not null,
+    payload jsonb,
+    n_failed int not null default 1,
+    failed_at timestamptz not null default now(),
+    skipped_at timestamptz,
+    primary key (tenant_id, source_id, external_id),
+    foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade
+);
+select tributary.protect('public.sync_failures');
+grant select on public.sync_failures to authenticated;
+
+-- What a full pass has met so far: what it did not meet is gone. Retention: with its job's end.
+create table tributary.sync_seen (
+    tenant_id uuid not null,
+    job_id uuid not null,
+    external_id text not null,
+    primary key (job_id, external_id),
+    foreign key (tenant_id, job_id) references public.sync_jobs (tenant_id, id) on delete cascade
+);
+select tributary.protect('tributary.sync_seen');
+
+-- What happened to a source, in words, for its page and for Home. Retention: 30 days (task `retention`).
+create table public.source_events (
+    id uuid not null,
+    tenant_id uuid not null,
+    source_id uuid not null,
+    job_id uuid,
+    -- `trouble` or `good` or `info`: how it is shown.
+    tone text not null check (tone in ('good', 'info', 'trouble')),
+    what text not null check (length(what) <= 500),
+    at timestamptz not null default now(),
+    primary key (tenant_id, id),
+    foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade
+);
+create index source_events_source_idx on public.source_events (tenant_id, source_id, id);
+create index source_events_at_idx on public.source_events (at);
+select tributary.protect('public.source_events');
+grant select on public.source_events to authenticated;
+
+-- What each tenant's embeddings took, by month and model. Retention: as long as the tenant.
+create table public.usage (
+    tenant_id uuid not null references public.tenants (id) on delete cascade,
+    month date not null,
+    model text not null,
+    calls bigint not null default 0,
+    texts bigint not null default 0,
+    tokens bigint not null default 0,
+    cost_micros bigint not null default 0,
+    primary key (tenant_id, month, model)
+);
+select tributary.protect('public.usage');
+grant select on public.usage to authenticated;
+
+-- Turns at a provider, shared by all processes: so many units in so many seconds, or none until a time. No tenant: the key says whose it is.
+-- Retention: a day after its last use (task `retention`).
+create table tributary.gates (
+    key text primary key,
+    units float8 not null default 0,
+    used_at timestamptz not null default now(),
+    -- Closed until then, and why.
+    closed_until timestamptz,
+    reason text,
+    failures int not null default 0
+);
+alter table tributary.gates enable row level security;
+alter table tributary.gates force row level security;
+create policy service on tributary.gates to tributary_owner, service_role using (true) with check (true);
+grant select, insert, update, delete on tributary.gates to service_role;
+
+-- Takes n of units that come back at p_units per p_secs; says how many seconds to wait first. Longer than p_patience: nothing is taken.
+-- The machine's time whatever the test's clock says: it is the provider who counts.
+create function tributary.take_turn(p_key text, p_units float8, p_secs float8, n float8, p_patience float8) returns float8
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    left_over float8;
+    wait float8;
+begin
+    insert into tributary.gates (key, units, used_at) values (p_key, p_units, clock_timestamp()) on conflict do nothing;
+    select least(p_units, g.units + greatest(extract(epoch from clock_timestamp() - g.used_at), 0) * p_units / p_secs) - n
+    into left_over from tributary.gates g where g.key = p_key for update;
+    wait := greatest(-left_over, 0) * p_secs / p_units;
+    if wait <= p_patience then
+        update tributary.gates set units = left_over, used_at = clock_timestamp() where key = p_key;
+    end if;
+    return wait;
+end $$;
+revoke execute on function tributary.take_turn(text, float8, float8, float8, float8) from public;
+grant execute on function tributary.take_turn(text, float8, float8, float8, float8) to service_role;
+
+-- Who says something about whom, by external ids of one source; a client mentions itself. Written with the document, by remember().
+-- Retention: with its source; a deleted document's are kept empty.
+create table public.document_mentions (
+    tenant_id uuid not null,
+    source_id uuid not null,
+    external_id text not null,
+    mentions text not null,
+    primary key (source_id, external_id, mentions),
+    foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade
+);
+create index document_mentions_mentioned_idx on public.document_mentions (source_id, mentions);
+select tributary.protect('public.document_mentions');
+grant select on public.document_mentions to authenticated;
+
+-- Clients whose facts have to be derived again. `marks` grows with each mark: what was derived before the last one is derived once more.
+-- Retention: gone once derived.
+create table tributary.dirty_clients (
+    tenant_id uuid not null,
+    source_id uuid not null,
+    external_id text not null,
+    marks bigint not null default 1,
+    marked_at timestamptz not null default now(),
+    primary key (source_id, external_id),
+    foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade
+);
+select tributary.protect('tributary.dirty_clients');
+
+-- What is known of a client. Rows with a source are derived from its documents, by lane `client_facts` alone; rows without one are a person's own,
+-- and nothing touches them. Retention: derived ones with what they rest on.
+create table public.client_intelligence (
+    id uuid not null,
+    tenant_id uuid not null references public.tenants (id) on delete cascade,
+    source_id uuid,
+    external_id text check (length(external_id) between 1 and 1000),
+    client_name text not null check (length(client_name) between 1 and 500),
+    industry text,
+    summary text,
+    key_facts jsonb not null default '{}',
+    -- Which documents each fact rests on: {fact: [document id, …]}.
+    evidence jsonb not null default '{}',
+    -- Its own text among the documents, where several records were rolled up; one that rests on one record is found by that one.
+    document_id uuid,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    primary key (tenant_id, id),
+    foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade,
+    check ((source_id is null) = (external_id is null))
+);
+create unique index client_intelligence_external_key on public.client_intelligence (source_id, external_id)
+    where source_id is not null and external_id is not null;
+create index client_intelligence_name_idx on public.client_intelligence (tenant_id, lower(client_name));
+select tributary.protect('public.client_intelligence');
+grant select on public.client_intelligence to authenticated;
+
+-- What was forgotten, when and by whom: a line without content. Retention: as long as the tenant.
+create table public.forgotten (
+    id uuid not null,
+    tenant_id uuid not null references public.tenants (id) on delete cascade,
+    what text not null,
+    removed jsonb not null default '{}',
+    by text not null,
+    asked_at timestamptz not null default now(),
+    done_at timestamptz,
+    primary key (tenant_id, id)
+);
+select tributary.protect('public.forgotten');
+grant select on public.forgotten to authenticated;
+
+-- A job follows its message, whoever moves it: a dead letter is a failed job, one that a person ended is a cancelled one, and one that is sent
+-- again waits. The triggers are on pgmq's tables (sql/queue_hooks.sql), which are made after this.
+create function tributary.job_archived() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update public.sync_jobs j
+    set status = case when coalesce(new.headers ->> 'state', 'dead') = 'dead' then 'failed' else 'cancelled' end,
+        error_message = case when coalesce(new.headers ->> 'state', 'dead') = 'dead' then coalesce(j.error_message, 'max_retries_exceeded')
+            else j.error_message end,
+        step = null, finished_at = now(), updated_at = now()
+    where j.id = (new.message ->> 'job_id')::uuid and j.tenant_id = (new.message ->> 'tenant_id')::uuid
+        and j.status in ('pending', 'running', 'paused');
+    return null;
+end $$;
+create function tributary.job_sent() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update public.sync_jobs j set status = 'pending', step = null, error_message = null, finished_at = null, updated_at = now()
+    where j.id = (new.message ->> 'job_id')::uuid and j.tenant_id = (new.message ->> 'tenant_id')::uuid
+        and j.status in ('failed', 'cancelled', 'paused');
+    return null;
+end $$;
+revoke execute on function tributary.job_archived() from public;
+revoke execute on function tributary.job_sent() from public;
+
+-- The queue, for whoever works on it from outside. Only queues of this list: a service's key is no way to every queue.
+create function tributary.check_queue(queue_name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if queue_name is distinct from 'ingestion_queue' then
+        raise exception '% is no queue of this contract', coalesce(queue_name, 'null') using errcode = 'invalid_parameter_value';
+    end if;
+    return queue_name;
+end $$;
+-- pgmq may still be closed to us here; its functions are looked up when these run.
+set local check_function_bodies = off;
+create function public.ingestion_enqueue(queue_name text, message jsonb, delay integer default 0) returns bigint
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$ select pgmq.send(tributary.check_queue(queue_name), message, delay) $$;
+create function public.ingestion_read(queue_name text, vt integer default 300, qty integer default 1)
+returns table (msg_id bigint, read_ct integer, enqueued_at timestamptz, vt timestamptz, message jsonb)
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$ select r.msg_id, r.read_ct, r.enqueued_at, r.vt, r.message from pgmq.read(tributary.check_queue($1), $2, $3) r $$;
+create function public.ingestion_delete(queue_name text, msg_id bigint, read_ct integer default null) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    n bigint;
+begin
+    execute format('delete from pgmq.%I where msg_id = $1 and ($2 is null or read_ct = $2)', 'q_' || tributary.check_queue(queue_name))
+        using ingestion_delete.msg_id, ingestion_delete.read_ct;
+    get diagnostics n = row_count;
+    return n > 0;
+end $$;
+create function public.ingestion_archive(queue_name text, msg_id bigint, read_ct integer default null) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    n bigint;
+begin
+    execute format(
+        'with gone as (
+             delete from pgmq.%1$I where msg_id = $1 and ($2 is null or read_ct = $2)
+             returning msg_id, read_ct, enqueued_at, vt, message, headers)
+         insert into pgmq.%2$I (msg_id, read_ct, enqueued_at, vt, message, headers)
+         select msg_id, read_ct, enqueued_at, vt, message, headers from gone',
+        'q_' || tributary.check_queue(queue_name), 'a_' || queue_name)
+        using ingestion_archive.msg_id, ingestion_archive.read_ct;
+    get diagnostics n = row_count;
+    return n > 0;
+end $$;
+do $$
+declare
+    f regprocedure;
+begin
+    for f in
+        select oid from pg_proc where pronamespace = 'public'::regnamespace
+            and proname in ('ingestion_enqueue', 'ingestion_read', 'ingestion_delete', 'ingestion_archive')
+    loop
+        execute format('revoke execute on function %s from public, anon, authenticated', f);
+        execute format('grant execute on function %s to service_role', f);
+    end loop;
+end $$;
+revoke execute on function tributary.check_queue(text) from public;
