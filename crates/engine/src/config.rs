@@ -173,6 +173,99 @@ pub struct Config {
     #[arg(long, env = "RECORDING_MAX_BYTES", default_value_t = 209_715_200, global = true, hide_short_help = true)]
     pub recording_max_bytes: u64,
 
+    /// The id of your app at HubSpot; with its secret people connect accounts by HubSpot's own pages. A private app's token needs neither.
+    #[arg(long, env = "HUBSPOT_CLIENT_ID", global = true, hide_short_help = true)]
+    pub hubspot_client_id: Option<String>,
+
+    /// Its secret.
+    #[arg(long, env = "HUBSPOT_CLIENT_SECRET", global = true, hide_env_values = true, hide_short_help = true)]
+    pub hubspot_client_secret: Option<Secret>,
+
+    /// HubSpot's API.
+    #[arg(long, env = "HUBSPOT_API_URL", default_value = "https://api.hubapi.com", global = true, hide_short_help = true, value_parser = base_url)]
+    pub hubspot_api_url: String,
+
+    /// Where people allow it.
+    #[arg(long, env = "HUBSPOT_AUTHORIZE_URL", default_value = "https://app.hubspot.com/oauth/authorize", global = true, hide_short_help = true, value_parser = base_url)]
+    pub hubspot_authorize_url: String,
+
+    /// Where its tokens come from.
+    #[arg(long, env = "HUBSPOT_TOKEN_URL", default_value = "https://api.hubapi.com/oauth/2026-03/token", global = true, hide_short_help = true, value_parser = base_url)]
+    pub hubspot_token_url: String,
+
+    /// The version of HubSpot's API: a date such as 2026-03, or v3 for the old paths.
+    #[arg(long, env = "HUBSPOT_API_VERSION", default_value = "2026-03", global = true, hide_short_help = true)]
+    pub hubspot_api_version: String,
+
+    /// HubSpot's MCP server, for sources that are read through it.
+    #[arg(long, env = "HUBSPOT_MCP_URL", default_value = "https://mcp.hubspot.com", global = true, hide_short_help = true, value_parser = base_url)]
+    pub hubspot_mcp_url: String,
+
+    /// The id of your OAuth client at Google.
+    #[arg(long, env = "GOOGLE_CLIENT_ID", global = true, hide_short_help = true)]
+    pub google_client_id: Option<String>,
+
+    /// Its secret.
+    #[arg(long, env = "GOOGLE_CLIENT_SECRET", global = true, hide_env_values = true, hide_short_help = true)]
+    pub google_client_secret: Option<Secret>,
+
+    /// Google Drive's API.
+    #[arg(long, env = "DRIVE_API_URL", default_value = "https://www.googleapis.com/drive/v3", global = true, hide_short_help = true, value_parser = base_url)]
+    pub drive_api_url: String,
+
+    /// Where people allow it.
+    #[arg(long, env = "GOOGLE_AUTHORIZE_URL", default_value = "https://accounts.google.com/o/oauth2/v2/auth", global = true, hide_short_help = true, value_parser = base_url)]
+    pub google_authorize_url: String,
+
+    /// Where its tokens come from.
+    #[arg(long, env = "GOOGLE_TOKEN_URL", default_value = "https://oauth2.googleapis.com/token", global = true, hide_short_help = true, value_parser = base_url)]
+    pub google_token_url: String,
+
+    /// Most files that the first sync of a Drive takes, the newest first.
+    #[arg(long, env = "DRIVE_INITIAL_SYNC_MAX_FILES", default_value_t = 200, global = true, hide_short_help = true)]
+    pub drive_initial_sync_max_files: usize,
+
+    /// The id of your app at Intuit.
+    #[arg(long, env = "QUICKBOOKS_CLIENT_ID", global = true, hide_short_help = true)]
+    pub quickbooks_client_id: Option<String>,
+
+    /// Its secret.
+    #[arg(long, env = "QUICKBOOKS_CLIENT_SECRET", global = true, hide_env_values = true, hide_short_help = true)]
+    pub quickbooks_client_secret: Option<Secret>,
+
+    /// QuickBooks' API; the sandbox is `https://sandbox-quickbooks.api.intuit.com`.
+    #[arg(long, env = "QUICKBOOKS_API_URL", default_value = "https://quickbooks.api.intuit.com", global = true, hide_short_help = true, value_parser = base_url)]
+    pub quickbooks_api_url: String,
+
+    /// Where people allow it.
+    #[arg(long, env = "QUICKBOOKS_AUTHORIZE_URL", default_value = "https://appcenter.intuit.com/connect/oauth2", global = true, hide_short_help = true, value_parser = base_url)]
+    pub quickbooks_authorize_url: String,
+
+    /// Where its tokens come from.
+    #[arg(long, env = "QUICKBOOKS_TOKEN_URL", default_value = "https://oauth.platform.intuit.com/oauth2/v1/tokens/bearer", global = true, hide_short_help = true, value_parser = base_url)]
+    pub quickbooks_token_url: String,
+
+    /// A token is refreshed when it has so many seconds left.
+    #[arg(long, env = "TOKEN_REFRESH_SKEW_SECONDS", default_value_t = 60, global = true, hide_short_help = true)]
+    pub token_refresh_skew_seconds: u64,
+
+    /// Providers' usual limits on requests, times this: more for accounts that are allowed more.
+    #[arg(long, env = "PULL_RATE_FACTOR", default_value_t = 1.0, global = true, hide_short_help = true)]
+    pub pull_rate_factor: f64,
+
+    /// Whether sources are read from sample data that ships with this program, instead of from their providers.
+    #[arg(long, env = "INTEGRATIONS_USE_FIXTURES", default_value_t = false, action = clap::ArgAction::Set, global = true, hide_short_help = true)]
+    pub integrations_use_fixtures: bool,
+
+    /// Most texts of one call to a service that makes vectors.
+    #[arg(long, env = "EMBEDDING_BATCH_SIZE", default_value_t = 32, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=2_048))]
+    pub embedding_batch_size: u32,
+
+    /// What a million tokens cost at that service, in dollars, for estimates. Default: 0.02 for text-embedding-3-small, 0.13 for
+    /// -3-large, nothing for others.
+    #[arg(long, env = "EMBED_PRICE_PER_MILLION", global = true, hide_short_help = true)]
+    pub embed_price_per_million: Option<f64>,
+
     /// What is logged: error, warn, info, debug, or a filter such as `info,store=debug`.
     #[arg(long, env = "LOG", default_value = "info", global = true, hide_short_help = true)]
     pub log: String,

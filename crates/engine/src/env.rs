@@ -11,6 +11,7 @@ use store::vault::Vault;
 use crate::Config;
 use crate::blobs::Blobs;
 use crate::memory::embed::Embedder;
+use crate::pull::Providers;
 
 #[derive(Clone)]
 pub struct Env {
@@ -23,6 +24,8 @@ pub struct Env {
     pub outside: Outside,
     pub embedder: Embedder,
     pub blobs: Blobs,
+    /// Whom sources are at.
+    pub providers: Arc<Providers>,
 }
 
 impl Env {
@@ -31,6 +34,8 @@ impl Env {
         let embedder = Embedder::from_config(&config, &http)?;
         let limits = Limits { bytes: config.recording_max_bytes, ..Limits::default() };
         let outside = Outside::new(&config.outbound_allow, Lookup::System, limits)?;
-        Ok(Self { db, config: Arc::new(config), clock, vault: Arc::new(vault), http, outside, embedder, blobs })
+        let providers = Arc::new(Providers::from_config(&config, &http)?);
+        let (config, vault) = (Arc::new(config), Arc::new(vault));
+        Ok(Self { db, config, clock, vault, http, outside, embedder, blobs, providers })
     }
 }

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use domain::Caller;
+use domain::{Caller, Provider, SourceStatus};
 use store::alerts::Finding;
 use store::queue::Counts;
+use store::sources::Unwell;
 use store::workers::{Health, Worker};
 
 use crate::Env;
-use crate::work::lanes;
+use crate::pull::words::{self, Trouble};
+use crate::pull::{connect, tokens};
+use crate::work::lanes::ingest::Ingest;
+use crate::work::{Lane as _, lanes};
 
 /// What runs, as of now.
 #[derive(Clone, Debug)]
@@ -26,7 +30,8 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         queues.push(lane.queue().counts(&mut conn, env.clock.sql(), caller).await?);
     }
     let mut findings = Vec::new();
-    for counts in queues.iter().filter(|counts| counts.dead > 0) {
+    // A sync's dead letter is told as its source's, below.
+    for counts in queues.iter().filter(|counts| counts.dead > 0 && counts.lane != Ingest::NAME) {
         findings.push(Finding {
             kind: "dead_items",
             subject: counts.lane.clone(),
@@ -43,6 +48,13 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Dead letters, read why, then replay or skip each".into(),
         });
     }
+    let failed = store::jobs::given_up(&mut conn, caller.tenant_id).await?;
+    findings.extend(failed.into_iter().map(|failed| Finding {
+        kind: "sync_failed",
+        subject: failed.job_id.to_string(),
+        what: format!("the last sync of {} was given up", failed.source_name),
+        todo: "open it, read why, then retry it; it goes on where it stopped".into(),
+    }));
     let refusing = store::channels::refusing(&mut conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
     findings.extend(refusing.into_iter().map(|refusing| Finding {
         kind: "channel_refuses",
@@ -67,8 +79,11 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Nodes: an agent that lives and gets nowhere has to be restarted; Skip ends an activity".into(),
         });
     }
+    let unwell = store::sources::unwell(&mut conn, caller.tenant_id).await?;
+    findings.extend(unwell.iter().filter_map(source_finding));
     let mut workers = Vec::new();
     if caller.operates() {
+        findings.extend(client_findings(env, &mut conn).await?);
         workers = list_workers(env, &mut conn).await?;
         findings.extend(worker_findings(&workers));
         findings.extend(schedule_findings(env, &mut conn).await?);
@@ -101,6 +116,41 @@ pub async fn list_workers(env: &Env, conn: &mut store::Connection) -> store::Res
 /// Within ten minutes: more than a scanner or a retry, less than a sender with the wrong secret.
 const MANY_REFUSED: i64 = 20;
 const LONG_TRANSACTION: Duration = Duration::from_secs(300);
+
+/// A source that does not go on until a person does something.
+fn source_finding(source: &Unwell) -> Option<Finding> {
+    let who = source.provider.parse::<Provider>().map_or("its provider", Provider::label);
+    let status: SourceStatus = source.status.parse().unwrap_or(SourceStatus::ProviderError);
+    let Trouble { what, todo } = words::of_status(who, status, source.status_message.as_deref())?;
+    Some(Finding {
+        kind: if status == SourceStatus::TokenRefreshFailed { "source_reconnect" } else { "source_error" },
+        subject: source.id.to_string(),
+        what: format!("source {}: {}", source.name, what.trim_end_matches('.')),
+        todo: todo.trim_end_matches('.').to_owned(),
+    })
+}
+
+/// Providers that refuse our own app: no token of any tenant is renewed there.
+async fn client_findings(env: &Env, conn: &mut store::Connection) -> store::Result<Vec<Finding>> {
+    let breakers: Vec<(Provider, String)> =
+        Provider::ALL.iter().map(|provider| (*provider, tokens::breaker(*provider))).collect();
+    let keys: Vec<&str> = breakers.iter().map(|(_, key)| key.as_str()).collect();
+    let closed = store::gates::closed(conn, env.clock.sql(), &keys).await?;
+    let refusing = breakers.iter().filter(|(_, key)| closed.iter().any(|closed| closed.key == *key));
+    Ok(refusing
+        .map(|(provider, _)| {
+            let (who, settings) = (provider.label(), connect::settings(*provider));
+            Finding {
+                kind: "provider_client",
+                subject: provider.to_string(),
+                what: format!("{who} refuses our client id or secret, so no source there gets a new token"),
+                todo: format!(
+                    "check `{settings}_CLIENT_ID` and `{settings}_CLIENT_SECRET` against the app at {who}, then restart; no source has to be reconnected"
+                ),
+            }
+        })
+        .collect())
+}
 
 fn worker_findings(workers: &[Worker]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -166,4 +216,29 @@ async fn schedule_findings(env: &Env, conn: &mut store::Connection) -> store::Re
 
 fn plural(n: i64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_needs_a_person_is_named_with_what_to_do() {
+        let unwell = |status: SourceStatus, code: Option<&str>| Unwell {
+            id: uuid::Uuid::nil(),
+            provider: "hubspot".into(),
+            name: "Acme".into(),
+            status: status.to_string(),
+            status_message: code.map(str::to_owned),
+        };
+        let finding =
+            source_finding(&unwell(SourceStatus::TokenRefreshFailed, Some("refresh_token_invalid: invalid_grant")));
+        let finding = finding.expect("a finding");
+        assert_eq!(finding.kind, "source_reconnect");
+        assert_eq!(finding.what, "source Acme: HubSpot no longer accepts our token (invalid_grant)");
+        assert_eq!(finding.todo, "Press Reconnect and allow it again; nothing read so far is lost");
+        let finding = source_finding(&unwell(SourceStatus::ProviderError, Some("forbidden: MISSING_SCOPES")));
+        assert_eq!(finding.expect("a finding").kind, "source_error");
+        assert!(source_finding(&unwell(SourceStatus::Paused, None)).is_none());
+    }
 }

@@ -13,6 +13,7 @@ pub mod env;
 pub mod health;
 pub mod intake;
 pub mod memory;
+pub mod pull;
 pub mod recordings;
 pub mod spool;
 pub mod waiting;

@@ -16,4 +16,4 @@ mod sample;
 pub use guard::{are_networks, sign, sign_standard, sign_twilio};
 pub use limits::network;
 pub use receive::{Intake, Knock, Received, Refusal, Visit};
-pub use sample::{Sample, sample, url};
+pub use sample::{Said, Sample, sample, sample_of, url};

@@ -32,14 +32,52 @@ pub fn url(base_url: &str, provider: Provider, secrets: &Secrets) -> String {
     }
 }
 
+/// What somebody says in a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    pub name: &'a str,
+    /// An e-mail address, or for Twilio a telephone number.
+    pub from: &'a str,
+    pub subject: &'a str,
+    pub text: &'a str,
+}
+
 /// `base_url`: as the provider would call it. None: the channel lacks what its provider signs with.
 pub fn sample(provider: Provider, secrets: &Secrets, base_url: &str, now: DateTime<Utc>) -> Option<Sample> {
+    let said = match provider {
+        Provider::Generic => Said {
+            name: "Test",
+            from: "test@example.com",
+            subject: "Test event",
+            text: "A test event, signed as its sender would.",
+        },
+        Provider::Twilio => {
+            Said { name: "Test", from: "+15005550006", subject: "", text: "A test message, signed as Twilio would." }
+        }
+        Provider::Postmark => Said {
+            name: "Test",
+            from: "test@example.com",
+            subject: "Test e-mail",
+            text: "A test e-mail, sent as Postmark would.",
+        },
+    };
+    sample_of(provider, secrets, base_url, now, &said)
+}
+
+/// The same, saying something.
+pub fn sample_of(
+    provider: Provider,
+    secrets: &Secrets,
+    base_url: &str,
+    now: DateTime<Utc>,
+    said: &Said<'_>,
+) -> Option<Sample> {
     let target = format!("/ingest/{}", secrets.ingestion_key.reveal());
     let id = Uuid::now_v7().simple().to_string();
     let content_type = |media: &str| ("content-type", media.to_owned());
     let (headers, body) = match provider {
         Provider::Generic => {
-            let body = json!({ "type": "note", "subject": "Test event", "content": "A test event, signed as its sender would.", "from": "test@example.com" });
+            let body = json!({ "type": "note", "subject": said.subject, "content": said.text, "from": said.from });
             let body = body.to_string();
             let (id, at) = (format!("test_{id}"), now.timestamp());
             let signature = guard::sign_standard(secrets.proofs.webhook_secret.as_ref()?, &id, at, body.as_bytes());
@@ -52,9 +90,9 @@ pub fn sample(provider: Provider, secrets: &Secrets, base_url: &str, now: DateTi
                 ("MessageSid", sid.as_str()),
                 ("SmsSid", &sid),
                 ("AccountSid", "ACtest"),
-                ("From", "+15005550006"),
+                ("From", said.from),
                 ("To", "+15005550001"),
-                ("Body", "A test message, signed as Twilio would."),
+                ("Body", said.text),
                 ("NumMedia", "0"),
                 ("NumSegments", "1"),
             ];
@@ -72,9 +110,9 @@ pub fn sample(provider: Provider, secrets: &Secrets, base_url: &str, now: DateTi
             use base64::Engine as _;
             use base64::engine::general_purpose::STANDARD;
             let body = json!({
-                "FromName": "Test", "From": "test@example.com", "FromFull": { "Email": "test@example.com", "Name": "Test", "MailboxHash": "" },
-                "To": "in@example.com", "Subject": "Test e-mail", "MessageID": Uuid::now_v7(), "Date": now.to_rfc2822(), "MessageStream": "inbound",
-                "TextBody": "A test e-mail, sent as Postmark would.", "HtmlBody": "", "Headers": [],
+                "FromName": said.name, "From": said.from, "FromFull": { "Email": said.from, "Name": said.name, "MailboxHash": "" },
+                "To": "in@example.com", "Subject": said.subject, "MessageID": Uuid::now_v7(), "Date": now.to_rfc2822(), "MessageStream": "inbound",
+                "TextBody": said.text, "HtmlBody": "", "Headers": [],
                 "Attachments": [{ "Name": "hello.txt", "Content": "SGVsbG8h", "ContentType": "text/plain", "ContentLength": 6, "ContentID": "" }],
             });
             let basic = STANDARD.encode(secrets.proofs.basic.as_ref()?.reveal());

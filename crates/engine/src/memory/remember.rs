@@ -11,7 +11,7 @@ use domain::text::{self, Chunk};
 use domain::{ChunkId, DocumentId, Fault, Notice, Op, Record, TenantId};
 use store::Tx;
 use store::crash::{self, Point};
-use store::memory::{Kept, NewChunk, Place, Seen, Stored, VectorTable, chunks, documents};
+use store::memory::{Kept, NewChunk, Place, Seen, Stored, VectorTable, chunks, documents, mentions};
 use store::queue::Queue;
 use uuid::Uuid;
 
@@ -38,8 +38,9 @@ pub struct Remembered {
     pub id: DocumentId,
     pub change: Change,
     pub n_chunks: usize,
-    /// How many of them were embedded for this.
+    /// How many of them were embedded for this, and how many characters those have.
     pub n_embedded: usize,
+    pub embedded_chars: usize,
     /// Some vectors are missing: found by keyword, and the embed lane has been told.
     pub is_pending: bool,
 }
@@ -274,9 +275,7 @@ impl<'a> Plan<'a> {
         }
         let of = |change: Change| self.steps.iter().filter(move |step| step.change == change);
         let same: Vec<(Uuid, &Record)> = of(Change::Unchanged).map(|step| (step.id.0, &step.text.record)).collect();
-        if !same.is_empty() {
-            documents::touch(tx, self.tenant_id, &same).await?;
-        }
+        let touched = if same.is_empty() { Vec::new() } else { documents::touch(tx, self.tenant_id, &same).await? };
         let changed: Vec<Stored> = self
             .steps
             .iter()
@@ -287,6 +286,21 @@ impl<'a> Plan<'a> {
             documents::update(tx, self.tenant_id, &changed).await?;
         }
         self.write_chunks(tx).await?;
+        let is_written = |step: &&Step| match step.change {
+            Change::Unchanged => touched.contains(&step.id.0),
+            Change::Superseded => false,
+            Change::Created | Change::Updated | Change::Deleted => true,
+        };
+        let mentioning: Vec<&Record> = self
+            .steps
+            .iter()
+            .filter(is_written)
+            .map(|step| &step.text.record)
+            .filter(|record| record.mentions.is_some())
+            .collect();
+        if !mentioning.is_empty() {
+            mentions::replace(tx, self.tenant_id, &mentioning).await?;
+        }
         let pending: Vec<Embed> =
             self.steps.iter().filter(|step| step.is_pending).map(|step| Embed { document_id: step.id }).collect();
         if !pending.is_empty() {
@@ -381,7 +395,12 @@ impl<'a> Plan<'a> {
                 id: step.id,
                 change: if is_winner { step.change } else { Change::Superseded },
                 n_chunks: step.chunks.len(),
-                n_embedded: if is_winner { step.n_embedded(self.vectors) } else { 0 },
+                n_embedded: if is_winner { step.embedded(self.vectors).count() } else { 0 },
+                embedded_chars: if is_winner {
+                    step.embedded(self.vectors).map(|chunk| chunk.text.len()).sum()
+                } else {
+                    0
+                },
                 is_pending: step.is_pending,
             });
         }
@@ -422,8 +441,8 @@ impl<'a> Step<'a> {
         self.chunks.iter().zip(&self.kept).filter(lacks).map(|(chunk, _)| chunk)
     }
 
-    fn n_embedded(&self, vectors: &Vectors) -> usize {
-        self.wanting().filter(|chunk| vectors.0.contains_key(&chunk.hash)).count()
+    fn embedded(&self, vectors: &Vectors) -> impl Iterator<Item = &Chunk> {
+        self.wanting().filter(|chunk| vectors.0.contains_key(&chunk.hash))
     }
 }
 

@@ -74,7 +74,7 @@ async fn run_together(runtime: &Runtime, lane: &Arc<LaneCounters>, batch: Vec<Cl
     let mut running = FuturesUnordered::new();
     let mut tasks = Vec::new();
     for item in batch {
-        let lease = Lease::new(lane.entry.queue(), &item);
+        let lease = Lease::new(lane.entry.queue(), &item, lane.entry.lease_secs);
         let (msg_id, attempt) = (lease.receipt().msg_id, lease.attempt());
         let span = tracing::info_span!("lane", lane = lane.entry.name, item = msg_id, attempt);
         let (env, entry, task_lease, message) = (runtime.env.clone(), lane.entry, lease.clone(), item.message);
@@ -170,9 +170,6 @@ async fn settle_fault(runtime: &Runtime, lane: &LaneCounters, lease: &Lease, fau
             let (lane_name, item) = (lane.entry.name, receipt.msg_id);
             tracing::warn!(lane = lane_name, item, attempt, "item failed, will retry: {words}");
             settle(runtime, lane, Settlement::Fail(receipt, delay, &words), Ended::Failed, Some(&words)).await;
-        }
-        Verdict::Park => {
-            settle(runtime, lane, Settlement::Park(receipt, &words, None), Ended::Parked, Some(&words)).await;
         }
         Verdict::Bury => settle_dead(runtime, lane, receipt, &words).await,
     }

@@ -19,18 +19,20 @@ pub struct Lease {
     receipt: Receipt,
     tenant_id: Option<TenantId>,
     attempt: i32,
+    lease_secs: u32,
     is_in_effect: Arc<AtomicBool>,
     is_finished: Arc<AtomicBool>,
 }
 
 impl Lease {
-    pub(super) fn new(queue: &Queue, claimed: &Claimed) -> Self {
+    pub(super) fn new(queue: &Queue, claimed: &Claimed, lease_secs: u32) -> Self {
         let tenant = claimed.message.get("tenant_id").and_then(|id| id.as_str()).and_then(|id| id.parse().ok());
         Self {
             queue: queue.clone(),
             receipt: claimed.receipt(),
             tenant_id: tenant,
             attempt: claimed.attempt(),
+            lease_secs,
             is_in_effect: Arc::default(),
             is_finished: Arc::default(),
         }
@@ -53,11 +55,25 @@ impl Lease {
     /// Opens the effect's transaction: its first statement deletes the message, if it is still ours. The row's lock keeps
     /// everyone else away until the commit.
     pub async fn begin(&self, env: &Env) -> Result<Effect<'_>, Fault> {
+        self.open(env, true).await
+    }
+
+    /// Opens a transaction for a part of the effect: its first statement extends the lease, if it is still ours. What it commits is
+    /// progress, so attempts are counted from here on anew.
+    pub async fn begin_step(&self, env: &Env) -> Result<Effect<'_>, Fault> {
+        self.open(env, false).await
+    }
+
+    async fn open(&self, env: &Env, ends: bool) -> Result<Effect<'_>, Fault> {
         self.is_in_effect.store(true, Ordering::Release);
         let opened = store::within(DB_LIMIT, async {
             let mut tx = env.db.begin().await?;
             crash::at(Point::EffectBegun)?;
-            let is_ours = self.queue.finish(&mut tx, self.receipt).await?;
+            let is_ours = if ends {
+                self.queue.finish(&mut tx, self.receipt).await?
+            } else {
+                self.queue.advance(&mut tx, env.clock.sql(), self.receipt, self.lease_secs).await?
+            };
             Ok((tx, is_ours))
         });
         let (tx, is_ours) = opened.await?;
@@ -65,7 +81,7 @@ impl Lease {
             return Err(Fault::Stale);
         }
         crash::at(Point::EffectFenced)?;
-        Ok(Effect { tx, lease: self })
+        Ok(Effect { tx, lease: self, ends })
     }
 
     pub(super) fn is_in_effect(&self) -> bool {
@@ -81,6 +97,8 @@ impl Lease {
 pub struct Effect<'a> {
     tx: Tx,
     lease: &'a Lease,
+    /// Whether the message goes with it, or the item goes on.
+    ends: bool,
 }
 
 impl Effect<'_> {
@@ -90,7 +108,8 @@ impl Effect<'_> {
         crash::at(Point::EffectBeforeCommit)?;
         self.tx.commit().await?;
         crash::at(Point::EffectAfterCommit)?;
-        self.lease.is_finished.store(true, Ordering::Release);
+        self.lease.is_finished.store(self.ends, Ordering::Release);
+        self.lease.is_in_effect.store(self.ends, Ordering::Release);
         Ok(Outcome::Done)
     }
 }

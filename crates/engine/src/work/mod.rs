@@ -11,4 +11,5 @@ mod tracking;
 
 pub use lane::{Lane, LaneEntry, Outcome};
 pub use lease::{Effect, Lease};
+pub(crate) use runtime::DB_LIMIT;
 pub use runtime::{Runtime, Stop};

@@ -49,12 +49,15 @@ pub struct Meter {
     model: Model,
     calls: AtomicU64,
     texts: AtomicU64,
+    /// In dollars.
+    price_per_million: f64,
 }
 
 impl Embedder {
     /// Asks nobody and loads nothing yet.
     pub fn from_config(config: &Config, http: &Http) -> anyhow::Result<Self> {
-        let meter = |model| Arc::new(Meter { model, calls: 0.into(), texts: 0.into() });
+        let price_per_million = price(config);
+        let meter = |model| Arc::new(Meter { model, calls: 0.into(), texts: 0.into(), price_per_million });
         if config.embedder == EmbedderKind::Fast {
             let model = FastModel::new(config.fast_model_dir.clone());
             return Ok(Self::Fast(meter(Model::new("fast", fast::DIM)), Arc::new(model)));
@@ -69,7 +72,8 @@ impl Embedder {
         let dim = usize::try_from(config.embed_dim).context("EMBED_DIM is too large")?;
         // Only these can be cut to any length, and other services may refuse the very word.
         let send_dimensions = is_openai && name.starts_with("text-embedding-3");
-        let client = EmbedClient::new(http, &config.embed_base_url, key, name, dim, send_dimensions);
+        let batch = usize::try_from(config.embedding_batch_size).unwrap_or(32);
+        let client = EmbedClient::new(http, &config.embed_base_url, key, name, dim, send_dimensions, batch);
         Ok(Self::Http(meter(Model::new(name, dim)), Arc::new(client)))
     }
 
@@ -101,6 +105,12 @@ impl Embedder {
         Ok(vectors)
     }
 
+    /// What this many characters cost, in millionths of a dollar, and how many tokens that is: an estimate, four characters to a token.
+    pub fn cost(&self, chars: usize) -> (i64, i64) {
+        let tokens = i64::try_from(chars.div_ceil(4)).unwrap_or(i64::MAX);
+        (tokens, (tokens as f64 * self.meter().price_per_million) as i64)
+    }
+
     /// How often it was asked.
     pub fn calls(&self) -> u64 {
         self.meter().calls.load(Relaxed)
@@ -114,6 +124,17 @@ impl Embedder {
     fn meter(&self) -> &Meter {
         let (Self::Fast(meter, _) | Self::Http(meter, _)) = self;
         meter
+    }
+}
+
+/// What a million tokens cost, as far as anybody said.
+fn price(config: &Config) -> f64 {
+    match (config.embed_price_per_million, config.embedder, config.embed_model.as_str()) {
+        (_, EmbedderKind::Fast, _) => 0.0,
+        (Some(price), ..) => price,
+        (None, EmbedderKind::Openai, "text-embedding-3-small") => 0.02,
+        (None, EmbedderKind::Openai, "text-embedding-3-large") => 0.13,
+        (None, ..) => 0.0,
     }
 }
 

@@ -1,7 +1,10 @@
 //! Every lane and every schedule, in one list each. A lane is one file: payload, constants, `run`.
 
 pub mod build_index;
+pub mod client_facts;
 pub mod embed;
+pub mod forget;
+pub mod ingest;
 pub mod remember_activity;
 mod upkeep;
 
@@ -9,8 +12,11 @@ use std::time::Duration;
 
 use super::LaneEntry;
 
-pub static ALL: [LaneEntry; 4] = [
+pub static ALL: [LaneEntry; 7] = [
     LaneEntry::of::<remember_activity::RememberActivity>(),
+    LaneEntry::of::<ingest::Ingest>(),
+    LaneEntry::of::<client_facts::ClientFactsOf>(),
+    LaneEntry::of::<forget::Forget>(),
     LaneEntry::of::<embed::Embed>(),
     LaneEntry::of::<build_index::BuildIndex>(),
     upkeep_entry(),
@@ -77,6 +83,24 @@ pub const SCHEDULES: &[ScheduleEntry] = &[
         lane: "upkeep",
         every: Duration::from_secs(3_600),
         what: "builds indexes that are missing, while everybody goes on writing",
+    },
+    ScheduleEntry {
+        name: "syncs",
+        lane: "upkeep",
+        every: Duration::from_secs(30),
+        what: "starts the syncs whose time has come, and has clients derived whose turn was missed",
+    },
+    ScheduleEntry {
+        name: "takeover",
+        lane: "upkeep",
+        every: Duration::from_secs(10),
+        what: "gives others what a dead worker held",
+    },
+    ScheduleEntry {
+        name: "tokens",
+        lane: "upkeep",
+        every: Duration::from_secs(3_600),
+        what: "removes tokens that were replaced a day ago",
     },
     ScheduleEntry { name: "watch", lane: "upkeep", every: Duration::from_secs(30), what: "opens and closes alerts" },
 ];

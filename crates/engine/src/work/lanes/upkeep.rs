@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use domain::{Caller, Fault, Notice, Op, TenantId};
+use domain::{Caller, Fault, Notice, Op, SourceId, TenantId};
 use serde::{Deserialize, Serialize};
 use store::memory::maintain;
 use store::{alerts, claims, queue, retention, schedules, tenants};
 
 use crate::work::lanes::build_index::BuildIndex;
+use crate::work::lanes::client_facts::ClientFactsOf;
 use crate::work::{Lane, Lease, Outcome, lanes};
-use crate::{Env, activities, blobs, health};
+use crate::{Env, activities, blobs, health, pull};
 
 #[derive(Serialize, Deserialize)]
 pub struct Upkeep {
@@ -33,6 +34,9 @@ impl Lane for Upkeep {
             "memory" => maintain_memory(env).await,
             "blobs" => blobs::collect(env).await,
             "indexes" => build_indexes(env).await,
+            "syncs" => start_syncs(env).await,
+            "takeover" => take_over(env).await,
+            "tokens" => collect_tokens(env).await,
             // A newer binary's task: it will come by.
             _ => {
                 return Ok(Outcome::Snooze(
@@ -76,6 +80,52 @@ async fn unpark(env: &Env) -> Result<(), Fault> {
 async fn build_indexes(env: &Env) -> Result<(), Fault> {
     for (schema, name, on) in store::indexes::LATER {
         store::indexes::build(&env.db, schema, name, on).await?;
+    }
+    Ok(())
+}
+
+/// Syncs whose time has come; and clients that were marked by a job that never came to its end.
+async fn start_syncs(env: &Env) -> Result<(), Fault> {
+    let started = pull::jobs::sync_due(env).await?;
+    if started > 0 {
+        tracing::info!("{started} syncs were due");
+    }
+    let mut conn = env.db.acquire().await?;
+    let neglected = store::clients::neglected(&mut conn, env.clock.sql()).await?;
+    drop(conn);
+    let queue = queue::Queue::new(ClientFactsOf::NAME)?;
+    for (tenant_id, source_id) in neglected {
+        let (tenant_id, source_id) = (TenantId(tenant_id), SourceId(source_id));
+        let mut tx = env.db.begin().await?;
+        if !queue.holds(&mut tx, tenant_id).await? {
+            queue.send(&mut tx, tenant_id, &[ClientFactsOf { source_id }]).await?;
+        }
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+/// What a worker held that has been silent for ten heartbeats need not wait for its lease to run out.
+async fn take_over(env: &Env) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let dead = store::workers::dead(&mut conn).await?;
+    if dead.is_empty() {
+        return Ok(());
+    }
+    for lane in &lanes::ALL {
+        let taken = lane.queue().take_over(&mut conn, env.clock.sql(), &dead).await?;
+        if taken > 0 {
+            tracing::warn!(lane = lane.name, "{taken} items of a dead worker are given to others");
+        }
+    }
+    Ok(())
+}
+
+async fn collect_tokens(env: &Env) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let gone = store::tokens::collect(&mut conn, env.clock.sql()).await?;
+    if gone > 0 {
+        tracing::info!("{gone} replaced tokens were removed");
     }
     Ok(())
 }

@@ -1,0 +1,287 @@
+//! How a source comes to be connected, reconnected and let go.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use connectors::pull::oauth::GrantError;
+use connectors::pull::{Account, Identity, PullError};
+use domain::{Fault, Provider, Secret, SourceId, SourceStatus, TenantId, Transport};
+use rand::RngExt as _;
+use store::oauth::{self, Trip};
+use store::queue::Queue;
+use store::sources::{self, NewSource, Source, Tone};
+use store::tokens::{self, Pair};
+use store::{Tx, forgotten};
+
+use super::{Paced, jobs};
+use crate::Env;
+use crate::work::Lane as _;
+use crate::work::lanes::forget::Forget;
+
+/// Why nothing was connected, in words for the person who tried.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("{0} is not set up here: set {1}_CLIENT_ID and {1}_CLIENT_SECRET, then try again")]
+    NotSetUp(&'static str, &'static str),
+    #[error(
+        "this way back from the provider was used already, is older than ten minutes, or was not begun in this session: connect again"
+    )]
+    UnknownState,
+    #[error("{0} did not allow it ({1}): connect again, and allow it there")]
+    Denied(&'static str, String),
+    #[error("the code was not accepted: connect again")]
+    BadCode,
+    #[error("{0} refuses our client id or secret: check its settings")]
+    OurClient(&'static str),
+    #[error("{0}")]
+    Trouble(String),
+    #[error("this is another account ({0}) than the one that is connected ({1}): connect it as a source of its own")]
+    OtherAccount(String, String),
+    #[error("{0} has no keys: connect it by its own pages")]
+    NoKeys(&'static str),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Where a person is sent, and what brings them back.
+pub async fn authorize(
+    env: &Env,
+    tenant_id: TenantId,
+    session: &[u8],
+    provider: Provider,
+    reconnect: Option<SourceId>,
+    transport: Transport,
+) -> Result<String, ConnectError> {
+    let app = env.providers.app(provider).ok_or(not_set_up(provider))?;
+    let (state, verifier) = (random(), random());
+    let redirect_uri = redirect_uri(env, provider);
+    let url = app.authorize(&redirect_uri, state.reveal(), &verifier);
+    let trip = Trip { tenant_id, source_id: reconnect, verifier, redirect_uri, transport };
+    let mut tx = env.db.begin().await?;
+    oauth::start(&mut tx, &env.vault, provider, &state, session, &trip).await?;
+    tx.commit().await?;
+    Ok(url)
+}
+
+/// Exactly what the provider was told: nothing of a request decides where a code goes.
+pub fn redirect_uri(env: &Env, provider: Provider) -> String {
+    format!("{}/oauth/{provider}/callback", env.config.base_url())
+}
+
+/// Where a browser that is signed in begins the way to the provider and back.
+pub fn start_url(env: &Env, provider: Provider, reconnect: Option<SourceId>, transport: Transport) -> String {
+    let mut query: Vec<String> = reconnect.iter().map(|id| format!("source={id}")).collect();
+    if transport != Transport::default() {
+        query.push(format!("transport={}", transport.as_str()));
+    }
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}/oauth/{provider}/authorize{mark}{}", env.config.base_url(), query.join("&"))
+}
+
+fn random() -> Secret {
+    Secret::new(URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 32]>()))
+}
+
+/// What a provider sends a person back with.
+#[derive(Debug, Default)]
+pub struct Returned {
+    pub state: String,
+    pub code: Option<String>,
+    pub error: Option<String>,
+    /// QuickBooks says here which company it is.
+    pub realm: Option<String>,
+}
+
+/// A person comes back: the state is used up whatever else is wrong, the code becomes tokens, and the source is connected or goes on.
+pub async fn returned(
+    env: &Env,
+    tenant_id: TenantId,
+    session: &[u8],
+    provider: Provider,
+    returned: &Returned,
+) -> Result<SourceId, ConnectError> {
+    let app = env.providers.app(provider).ok_or(not_set_up(provider))?;
+    let mut tx = env.db.begin().await?;
+    let state = Secret::new(returned.state.clone());
+    let trip = oauth::finish(&mut tx, &env.vault, provider, tenant_id, &state, session).await?;
+    tx.commit().await?; // used up, also when what follows fails
+    let trip = trip.ok_or(ConnectError::UnknownState)?;
+    if let Some(error) = &returned.error {
+        return Err(ConnectError::Denied(provider.label(), plain(error)));
+    }
+    let code = returned.code.as_deref().ok_or(ConnectError::BadCode)?;
+    let grant = app.exchange(&env.http, code, &trip.redirect_uri, &trip.verifier).await;
+    let grant = grant.map_err(|error| match error {
+        GrantError::Revoked { .. } => ConnectError::BadCode,
+        GrantError::OurClient => ConnectError::OurClient(provider.label()),
+        GrantError::Wait { .. } => {
+            ConnectError::Trouble(format!("{} asked us to wait: try again later", provider.label()))
+        }
+        GrantError::Passing(words) | GrantError::Unknown(words) => ConnectError::Trouble(words),
+    })?;
+    let identity = identify(env, provider, &grant.access_token, returned.realm.as_deref()).await?;
+    let pair = Pair {
+        access: &grant.access_token,
+        refresh: grant.refresh_token.as_ref(),
+        expires_in: grant.expires_in.or_else(|| grant.refresh_token.as_ref().map(|_| super::tokens::ASSUMED_LIFE)),
+    };
+    connect(env, tenant_id, provider, trip.transport, trip.source_id, &identity, &grant.scopes, &pair).await
+}
+
+/// Connects an account by a key that a person made at the provider; HubSpot's private apps have such.
+pub async fn with_key(
+    env: &Env,
+    tenant_id: TenantId,
+    provider: Provider,
+    key: &Secret,
+    reconnect: Option<SourceId>,
+    transport: Transport,
+) -> Result<SourceId, ConnectError> {
+    if provider != Provider::Hubspot {
+        return Err(ConnectError::NoKeys(provider.label()));
+    }
+    let identity = identify(env, provider, key, None).await?;
+    let pair = Pair { access: key, refresh: None, expires_in: None };
+    connect(env, tenant_id, provider, transport, reconnect, &identity, &[], &pair).await
+}
+
+/// Connects sample data.
+pub async fn with_fixtures(env: &Env, tenant_id: TenantId, provider: Provider) -> Result<SourceId, ConnectError> {
+    let identity = Identity { account: "fixtures".into(), name: format!("{} sample data", provider.label()) };
+    let key = Secret::new("fixtures");
+    let pair = Pair { access: &key, refresh: None, expires_in: None };
+    connect(env, tenant_id, provider, Transport::Fixtures, None, &identity, &[], &pair).await
+}
+
+async fn identify(
+    env: &Env,
+    provider: Provider,
+    token: &Secret,
+    realm: Option<&str>,
+) -> Result<Identity, ConnectError> {
+    let connector = env.providers.connector(provider, Transport::Rest);
+    let connector = connector.ok_or(not_set_up(provider))?;
+    let pace = Paced::new(&env.db, provider, SourceId::new(), env.config.pull_rate_factor);
+    let account = Account { token, account: realm.unwrap_or_default(), pace: &pace };
+    connector.identify(&account).await.map_err(|error| match error {
+        PullError::Unauthorized { who } => ConnectError::Trouble(format!("{who} refused the key or token")),
+        other => ConnectError::Trouble(other.to_string()),
+    })
+}
+
+/// The source with its tokens, in one transaction; then its first sync, or the one that had stopped.
+#[expect(clippy::too_many_arguments, reason = "one place where all of it comes together")]
+async fn connect(
+    env: &Env,
+    tenant_id: TenantId,
+    provider: Provider,
+    transport: Transport,
+    reconnect: Option<SourceId>,
+    identity: &Identity,
+    scopes: &[String],
+    pair: &Pair<'_>,
+) -> Result<SourceId, ConnectError> {
+    let at = env.clock.sql();
+    let mut tx = env.db.begin().await?;
+    let known = match reconnect {
+        Some(id) => {
+            let source = sources::get(&mut tx, tenant_id, id).await?.ok_or(ConnectError::UnknownState)?;
+            let account = source.account.as_deref().unwrap_or_default();
+            if account != identity.account || source.provider() != Some(provider) {
+                return Err(ConnectError::OtherAccount(identity.account.clone(), account.to_owned()));
+            }
+            Some(id)
+        }
+        // An account that is connected already is the same source.
+        None => sources::of_account(&mut tx, tenant_id, provider, &identity.account).await?,
+    };
+    let id = match known {
+        Some(id) => id,
+        None => {
+            let name = if identity.name.trim().is_empty() { &identity.account } else { &identity.name };
+            let name: String = name.chars().take(200).collect();
+            let new = NewSource { provider, name: &name, account: &identity.account, transport, scopes };
+            sources::insert(&mut tx, at, tenant_id, &new).await?
+        }
+    };
+    let version = tokens::held(&mut tx, tenant_id, id).await?.map_or(0, |held| held.version);
+    if pair.expires_in.is_none() {
+        // A key: what was allowed by the provider's own pages before must not be renewed in its place.
+        tokens::drop_refresh(&mut tx, tenant_id, id).await?;
+    }
+    if !tokens::store(&mut tx, &env.vault, at, tenant_id, id, version, pair).await? {
+        return Err(ConnectError::Trouble("somebody else reconnected it at the same moment".into()));
+    }
+    sources::set_status(&mut tx, at, tenant_id, id, SourceStatus::Active, None).await?;
+    let what =
+        if known.is_some() { "Reconnected; it goes on where it stopped" } else { "Connected; its first sync begins" };
+    sources::tell(&mut tx, at, tenant_id, id, None, Tone::Good, what).await?;
+    if let Some(source) = sources::get(&mut tx, tenant_id, id).await? {
+        jobs::go_on(env, &mut tx, &source, "connect").await?;
+    }
+    tx.commit().await?;
+    Ok(id)
+}
+
+/// Lets a source go: its tokens are removed at once and nothing is synced any more. What it brought stays, until it is forgotten.
+pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::Result<bool> {
+    let mut tx = env.db.begin().await?;
+    let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(false) };
+    let_go(env, &mut tx, &source).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
+    let (at, tenant_id, id) = (env.clock.sql(), TenantId(source.tenant_id), SourceId(source.id));
+    sources::set_status(tx, at, tenant_id, id, SourceStatus::Disconnected, None).await?;
+    sources::set_next_sync(tx, tenant_id, id, None).await?;
+    tokens::remove(tx, tenant_id, id).await?;
+    if let Some(job_id) = store::jobs::live(tx, tenant_id, id).await? {
+        jobs::stop(env, tx, tenant_id, job_id).await?;
+    }
+    sources::tell(tx, at, tenant_id, id, None, Tone::Info, "Disconnected; what it brought is kept").await
+}
+
+/// Lets a source go and has everything removed that came from it. Returns what will go, by kind.
+pub async fn forget(
+    env: &Env,
+    tenant_id: TenantId,
+    id: SourceId,
+    by: &str,
+) -> store::Result<Option<forgotten::Counted>> {
+    let mut tx = env.db.begin().await?;
+    let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
+    let counted = forgotten::count(&mut tx, tenant_id, id).await?;
+    if source.status() != SourceStatus::Disconnected {
+        let_go(env, &mut tx, &source).await?;
+    }
+    let forgotten_id = forgotten::begin(&mut tx, tenant_id, source.label(), by).await?;
+    Queue::new(Forget::NAME)?.send(&mut tx, tenant_id, &[Forget { source_id: id, forgotten_id }]).await?;
+    tx.commit().await?;
+    Ok(Some(counted))
+}
+
+fn not_set_up(provider: Provider) -> ConnectError {
+    ConnectError::NotSetUp(provider.label(), settings(provider))
+}
+
+/// What the names of a provider's settings begin with: `HUBSPOT` of `HUBSPOT_CLIENT_ID`.
+pub fn settings(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Hubspot => "HUBSPOT",
+        Provider::GoogleDrive => "GOOGLE",
+        Provider::Quickbooks => "QUICKBOOKS",
+    }
+}
+
+/// A provider's word for what went wrong, if it is one: its sentences are not shown.
+fn plain(word: &str) -> String {
+    let is_word = (1..=60).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    if is_word { word.to_owned() } else { "no reason given".into() }
+}
+
+impl From<ConnectError> for Fault {
+    fn from(error: ConnectError) -> Self {
+        Self::Refused { what: error.to_string() }
+    }
+}

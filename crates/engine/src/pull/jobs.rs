@@ -1,0 +1,246 @@
+//! What a person, or a schedule, does about syncs: start one, stop it, have it tried again, leave a record out.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::item::Action;
+use domain::{Caller, Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
+use serde_json::{Value, json};
+use store::queue::Queue;
+use store::sources::{self, Source, Tone};
+use store::{Tx, jobs};
+
+use crate::Env;
+use crate::work::Lane as _;
+use crate::work::lanes::ingest::Ingest;
+
+/// Nightly syncs begin at this hour, UTC, and are spread over the hours after it.
+const NIGHT: u32 = 1;
+const SPREAD_SECS: u64 = 4 * 3_600;
+
+/// What came of asking for a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Started(JobId),
+    /// One is under way already.
+    Running(JobId),
+}
+
+/// Queues a sync: of everything where nothing was read to the end yet, else of what changed. One at a time.
+pub async fn sync(
+    env: &Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    kind: Option<JobKind>,
+    by: &str,
+) -> store::Result<Option<Asked>> {
+    let mut tx = env.db.begin().await?;
+    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
+    if !matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError) {
+        return Err(store::Error::Conflict(why_not(&source)));
+    }
+    let asked = queue(env, &mut tx, &source, kind, by, &json!({})).await?;
+    tx.commit().await?;
+    Ok(Some(asked))
+}
+
+fn why_not(source: &Source) -> &'static str {
+    match source.status() {
+        SourceStatus::Paused => "the source is paused: resume it first",
+        SourceStatus::Disconnected => "the source is disconnected: connect it again first",
+        _ => "the source has to be reconnected first",
+    }
+}
+
+/// A job and its message, in the caller's transaction.
+pub(crate) async fn queue(
+    env: &Env,
+    tx: &mut Tx,
+    source: &Source,
+    kind: Option<JobKind>,
+    by: &str,
+    checkpoint: &Value,
+) -> store::Result<Asked> {
+    let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
+    if let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? {
+        return Ok(Asked::Running(job_id));
+    }
+    let kind = kind.unwrap_or(if source.cursors.is_some() { JobKind::Delta } else { JobKind::Full });
+    let job_id = jobs::insert(tx, env.clock.sql(), tenant_id, source_id, kind, by, checkpoint).await?;
+    send(tx, tenant_id, Ingest { source_id, job_id, kind }).await?;
+    tx.notify(jobs::changed(tenant_id, job_id));
+    Ok(Asked::Started(job_id))
+}
+
+async fn send(tx: &mut Tx, tenant_id: TenantId, message: Ingest) -> store::Result<()> {
+    Queue::new(Ingest::NAME)?.send(tx, tenant_id, &[message]).await?;
+    Ok(())
+}
+
+/// Starts a sync of every source whose time has come, each in its own transaction; returns how many. Missed nights are one sync.
+pub async fn sync_due(env: &Env) -> Result<usize, Fault> {
+    let mut started = 0;
+    loop {
+        let mut tx = env.db.begin().await?;
+        let Some(due) = sources::take_due(&mut tx, env.clock.sql()).await? else { return Ok(started) };
+        let (tenant_id, source_id) = (TenantId(due.tenant_id), SourceId(due.id));
+        let next = next_sync(env.clock.now(), due.sync_every_secs, source_id);
+        sources::set_next_sync(&mut tx, tenant_id, source_id, Some(next)).await?;
+        if let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? {
+            queue(env, &mut tx, &source, None, "schedule", &json!({})).await?;
+        }
+        tx.commit().await?;
+        started += 1;
+    }
+}
+
+/// When a source is synced next. Daily ones at night, each at its own time, so that they do not all begin together.
+pub fn next_sync(now: DateTime<Utc>, every_secs: f64, source_id: SourceId) -> DateTime<Utc> {
+    let own = source_id.0.as_u128() as u64 % SPREAD_SECS;
+    let every = TimeDelta::milliseconds((every_secs * 1_000.0) as i64);
+    if every < TimeDelta::days(1) {
+        return now + every;
+    }
+    let midnight = (now + every).date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
+    midnight + TimeDelta::hours(i64::from(NIGHT)) + TimeDelta::seconds(i64::try_from(own).unwrap_or(0))
+}
+
+/// Has a failed or cancelled job go on from where it was. False: there is no such job, or it is not over.
+pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool> {
+    let mut tx = env.db.begin().await?;
+    let Some(job) = jobs::get(&mut tx, caller.tenant_id, id).await? else { return Ok(false) };
+    if !matches!(job.status(), JobStatus::Failed | JobStatus::Cancelled) {
+        return Ok(false);
+    }
+    let source_id = SourceId(job.source_id);
+    if let Some(source) = sources::get(&mut tx, caller.tenant_id, source_id).await?
+        && !matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
+    {
+        return Err(store::Error::Conflict(why_not(&source)));
+    }
+    if jobs::live(&mut tx, caller.tenant_id, source_id).await?.is_some() {
+        return Err(store::Error::Conflict("another sync of this source is under way"));
+    }
+    resume(env, &mut tx, caller.tenant_id, id, source_id, job.kind()).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Sends a job's message again: the archived one where there is one, else a new one.
+pub(crate) async fn resume(
+    env: &Env,
+    tx: &mut Tx,
+    tenant_id: TenantId,
+    id: JobId,
+    source_id: SourceId,
+    kind: JobKind,
+) -> store::Result<()> {
+    match jobs::item(tx, tenant_id, id).await? {
+        Some(item) => {
+            let us = Caller::local("a new try", tenant_id, false);
+            Queue::new(Ingest::NAME)?.act(tx, env.clock.sql(), &us, item, Action::Retry).await?;
+        }
+        None => send(tx, tenant_id, Ingest { source_id, job_id: id, kind }).await?,
+    }
+    tx.notify(jobs::changed(tenant_id, id));
+    Ok(())
+}
+
+/// Ends a job where it is: what it has brought stays. A worker that has it in hand finds that out at its next page. False: there is no such
+/// job, or it is over.
+pub async fn cancel(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool> {
+    let mut tx = env.db.begin().await?;
+    let is_ended = stop(env, &mut tx, caller.tenant_id, id).await?;
+    tx.commit().await?;
+    Ok(is_ended)
+}
+
+/// The same in the caller's transaction.
+pub(crate) async fn stop(env: &Env, tx: &mut Tx, tenant_id: TenantId, id: JobId) -> store::Result<bool> {
+    let at = env.clock.sql();
+    let was_paused = jobs::get(tx, tenant_id, id).await?.is_some_and(|job| job.status() == JobStatus::Paused);
+    let is_ended = jobs::end(tx, at, tenant_id, id, JobStatus::Cancelled, None).await?;
+    if is_ended
+        && !was_paused
+        && let Some(item) = jobs::item(tx, tenant_id, id).await?
+    {
+        let us = Caller::local("whoever stopped its job", tenant_id, false);
+        Queue::new(Ingest::NAME)?.act(tx, at, &us, item, Action::Cancel).await?;
+    }
+    Ok(is_ended)
+}
+
+/// Reads these records again, which could not be read: a job of its own.
+pub async fn retry_failures(
+    env: &Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_ids: &[String],
+    by: &str,
+) -> store::Result<Option<Asked>> {
+    let mut tx = env.db.begin().await?;
+    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
+    if source.status() != SourceStatus::Active {
+        return Err(store::Error::Conflict(why_not(&source)));
+    }
+    let checkpoint = json!({ "items": external_ids });
+    let asked = queue(env, &mut tx, &source, Some(JobKind::Delta), by, &checkpoint).await?;
+    tx.commit().await?;
+    Ok(Some(asked))
+}
+
+/// A source stops being synced, and what runs stops at its next page; `resume_source` goes on from there.
+pub async fn pause_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
+    let mut tx = env.db.begin().await?;
+    let at = env.clock.sql();
+    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
+    if !matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError) {
+        return Err(store::Error::Conflict("only a source that is synced can be paused"));
+    }
+    sources::set_status(&mut tx, at, tenant_id, source_id, SourceStatus::Paused, None).await?;
+    sources::tell(&mut tx, at, tenant_id, source_id, None, Tone::Info, "Paused").await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// A paused source is synced again: its job goes on where it stopped, or a new one looks for what changed.
+pub async fn resume_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
+    let mut tx = env.db.begin().await?;
+    let at = env.clock.sql();
+    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
+    if source.status() != SourceStatus::Paused {
+        return Err(store::Error::Conflict("the source is not paused"));
+    }
+    sources::set_status(&mut tx, at, tenant_id, source_id, SourceStatus::Active, None).await?;
+    sources::tell(&mut tx, at, tenant_id, source_id, None, Tone::Good, "Resumed").await?;
+    go_on(env, &mut tx, &source, "person").await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// What was stopped by a pause or by a token that was no longer good goes on; else what changed meanwhile is looked for.
+pub(crate) async fn go_on(env: &Env, tx: &mut Tx, source: &Source, by: &str) -> store::Result<()> {
+    let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
+    let newest = jobs::list(tx, tenant_id, jobs::Filter { source_id: Some(source_id), limit: 1, ..Default::default() });
+    match newest.await?.pop() {
+        Some(job) if matches!(job.status(), JobStatus::Paused | JobStatus::Failed) => {
+            resume(env, tx, tenant_id, JobId(job.id), source_id, job.kind()).await
+        }
+        _ => queue(env, tx, source, None, by, &json!({})).await.map(|_| ()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn daily_syncs_are_spread_over_the_night_and_others_follow_their_own_beat() {
+        let now: DateTime<Utc> = "2026-11-15T13:00:00Z".parse().expect("a time");
+        let times: std::collections::HashSet<DateTime<Utc>> =
+            (0..50).map(|_| next_sync(now, 86_400.0, SourceId(uuid::Uuid::new_v4()))).collect();
+        let (first, last) = ("2026-11-16T01:00:00Z", "2026-11-16T05:00:00Z");
+        assert!(times.iter().all(|at| *at >= first.parse::<DateTime<Utc>>().expect("a time")));
+        assert!(times.iter().all(|at| *at < last.parse::<DateTime<Utc>>().expect("a time")));
+        assert!(times.len() > 40, "they begin together: {times:?}");
+        assert_eq!(next_sync(now, 900.0, SourceId::new()), now + TimeDelta::minutes(15));
+    }
+}

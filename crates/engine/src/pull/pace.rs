@@ -1,0 +1,51 @@
+//! Turns at a provider's account, shared by all processes.
+
+use std::time::Duration;
+
+use connectors::pull::{Limit, Pace, PullError};
+use domain::{Provider, SourceId};
+use futures_util::future::BoxFuture;
+use store::Db;
+use store::gates;
+
+/// Longer waits are the item's, not this task's: no slot is held meanwhile.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One source's turns. Its limits are those of the account, so they are kept by source.
+pub struct Paced {
+    db: Db,
+    provider: Provider,
+    source_id: SourceId,
+    /// What the account is allowed, where somebody said so, instead of the provider's usual.
+    factor: f64,
+}
+
+impl Paced {
+    pub fn new(db: &Db, provider: Provider, source_id: SourceId, factor: f64) -> Self {
+        Self { db: db.clone(), provider, source_id, factor }
+    }
+}
+
+impl Pace for Paced {
+    fn turn<'a>(&'a self, limit: &'static Limit, units: u32) -> BoxFuture<'a, Result<(), PullError>> {
+        Box::pin(async move {
+            let key = format!("turns:{}:{}", self.source_id, limit.name);
+            let (most, per) = (f64::from(limit.units) * self.factor, Duration::from_secs(u64::from(limit.per_secs)));
+            let asked = async {
+                let mut conn = self.db.acquire().await?;
+                gates::take(&mut conn, &key, most, per, units, PATIENCE).await
+            };
+            let wait = match asked.await {
+                Ok(wait) => wait,
+                Err(error) => return Err(PullError::Passing(format!("our own count of requests: {error}"))),
+            };
+            if wait > PATIENCE {
+                return Err(PullError::RateLimited { who: self.provider.label(), retry_after: wait });
+            }
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+            Ok(())
+        })
+    }
+}

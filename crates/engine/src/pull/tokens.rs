@@ -1,0 +1,356 @@
+//! A good token for a source, refreshed exactly once however many workers want it (pull.md, Token refresh).
+//!
+//! Whoever takes the lease asks the provider in a task of its own, which keeps the lease while it waits and stores what comes back, however
+//! late: providers rotate refresh tokens, so that a reply is the only good pair there is. Everybody else, and whoever started that task, waits
+//! for the version to move.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use chrono::{DateTime, TimeDelta, Utc};
+use connectors::pull::oauth::GrantError;
+use domain::{Fault, Provider, Secret, SourceId, TenantId};
+use rand::RngExt as _;
+use store::crash::{self, Point};
+use store::sources::{self, Tone};
+use store::tokens::{self, Held, Lease, Pair};
+use store::{gates, within};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::Env;
+use crate::work::DB_LIMIT;
+
+/// How long a refresh is nobody else's; renewed while its reply is awaited.
+const LEASE: Duration = Duration::from_secs(45);
+/// How long a worker waits for a token that is being refreshed. Longer waits are its item's.
+const PATIENCE: Duration = Duration::from_secs(35);
+/// A pair that was refused that soon after it was stored will not get better by another refresh.
+const FRESH: TimeDelta = TimeDelta::minutes(5);
+/// For providers that do not say how long a token lives.
+pub(super) const ASSUMED_LIFE: Duration = Duration::from_secs(1_800);
+/// Nobody is asked again for so long once our own client was refused.
+const OUR_FAULT: Duration = Duration::from_secs(900);
+/// A pair in hand is worth many tries to store it.
+const STORE_TRIES: u32 = 60;
+
+/// A bearer that is good now.
+#[derive(Clone, Debug)]
+pub struct Token {
+    pub access: Secret,
+    pub version: i64,
+    /// None: it does not expire.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+impl Token {
+    /// Whether it is good for the next request.
+    pub fn is_good(&self, now: DateTime<Utc>, skew_secs: u64) -> bool {
+        self.expires_at.is_none_or(|at| at > now + TimeDelta::seconds(i64::try_from(skew_secs).unwrap_or(60)))
+    }
+}
+
+/// Why there is no token now.
+#[derive(Debug)]
+pub enum NoToken {
+    /// A person has to reconnect; the source says so.
+    Reconnect,
+    /// Not now: try again then. Costs no attempt.
+    Wait(Duration, &'static str),
+    Failed(Fault),
+}
+
+impl From<store::Error> for NoToken {
+    fn from(error: store::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// How refreshing goes about its time; tests are less patient.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    pub lease: Duration,
+    pub patience: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { lease: LEASE, patience: PATIENCE }
+    }
+}
+
+/// A good token of the source.
+pub async fn token(env: &Env, tenant_id: TenantId, source_id: SourceId, provider: Provider) -> Result<Token, NoToken> {
+    token_within(env, tenant_id, source_id, provider, Timing::default()).await
+}
+
+pub async fn token_within(
+    env: &Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    provider: Provider,
+    timing: Timing,
+) -> Result<Token, NoToken> {
+    let began = tokio::time::Instant::now();
+    loop {
+        let held = held(env, tenant_id, source_id).await?;
+        if held.status == "token_refresh_failed" {
+            return Err(NoToken::Reconnect);
+        }
+        if let Some(token) = usable(env, tenant_id, &held).await? {
+            return Ok(token);
+        }
+        if began.elapsed() > timing.patience {
+            return Err(NoToken::Wait(Duration::from_secs(5), "its token is being refreshed"));
+        }
+        let me = Uuid::now_v7();
+        let lease = within(DB_LIMIT, async {
+            let mut conn = env.db.acquire().await?;
+            tokens::take_lease(&mut conn, tenant_id, source_id, held.version, me, timing.lease).await
+        });
+        match lease.await? {
+            Lease::Taken { is_second } => {
+                crash::at(Point::TokenLeased)?;
+                let refresh = Refresh {
+                    env: env.clone(),
+                    tenant_id,
+                    source_id,
+                    provider,
+                    me,
+                    held,
+                    is_second,
+                    lease: timing.lease,
+                };
+                let (tell, told) = oneshot::channel();
+                tokio::spawn(async move {
+                    let _ = tell.send(refresh.run().await); // whoever asked may have gone; what came is stored
+                });
+                match tokio::time::timeout(timing.patience, told).await {
+                    Ok(Ok(Ok(()))) => {}
+                    Ok(Ok(Err(trouble))) => return Err(trouble),
+                    Ok(Err(_)) => {
+                        return Err(NoToken::Failed(Fault::Transient(anyhow!("the refresh was interrupted"))));
+                    }
+                    Err(_) => {
+                        return Err(NoToken::Wait(Duration::from_secs(5), "its provider is slow to renew the token"));
+                    }
+                }
+            }
+            Lease::Theirs => wait_for_other(env, tenant_id, source_id, held.version, began + timing.patience).await?,
+        }
+    }
+}
+
+async fn held(env: &Env, tenant_id: TenantId, source_id: SourceId) -> Result<Held, NoToken> {
+    let looked = within(DB_LIMIT, async {
+        let mut conn = env.db.acquire().await?;
+        tokens::held(&mut conn, tenant_id, source_id).await
+    });
+    looked.await?.ok_or(NoToken::Failed(Fault::Refused { what: "the source is gone".into() }))
+}
+
+/// What is stored, if it is good now. A key without a refresh token is good until its provider refuses it.
+async fn usable(env: &Env, tenant_id: TenantId, held: &Held) -> Result<Option<Token>, NoToken> {
+    let Some(access_id) = held.access_id else {
+        return Err(NoToken::Failed(Fault::Refused { what: "the source has no token: reconnect it".into() }));
+    };
+    let skew = TimeDelta::seconds(i64::try_from(env.config.token_refresh_skew_seconds).unwrap_or(60));
+    let is_key = held.refresh_id.is_none();
+    if !is_key && held.expires_at.is_none_or(|at| at <= env.clock.now() + skew) {
+        return Ok(None);
+    }
+    let mut conn = env.db.acquire().await?;
+    // Missing: it was replaced between two looks, and the next one finds its successor.
+    let access = env.vault.get(&mut conn, tenant_id, access_id).await?;
+    let expires_at = held.expires_at.filter(|_| !is_key);
+    Ok(access.map(|access| Token { access, version: held.version, expires_at }))
+}
+
+/// Until the version moves, without holding a connection. Whoever refreshed and failed has let go; then we wait with our item, or a crowd
+/// would ask a provider that is down one after the other.
+async fn wait_for_other(
+    env: &Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    seen: i64,
+    until: tokio::time::Instant,
+) -> Result<(), NoToken> {
+    loop {
+        let pause = rand::rng().random_range(50..=500);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let held = held(env, tenant_id, source_id).await?;
+        if held.version != seen || held.status == "token_refresh_failed" {
+            return Ok(());
+        }
+        if !held.is_leased || tokio::time::Instant::now() > until {
+            return Err(NoToken::Wait(Duration::from_secs(5), "another worker could not refresh its token"));
+        }
+    }
+}
+
+/// One refresh, from the lease to the stored pair.
+struct Refresh {
+    env: Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    provider: Provider,
+    me: Uuid,
+    held: Held,
+    is_second: bool,
+    lease: Duration,
+}
+
+impl Refresh {
+    async fn run(self) -> Result<(), NoToken> {
+        let Some(app) = self.env.providers.app(self.provider) else {
+            self.let_go(true).await;
+            let (name, id) = (self.provider.label(), super::connect::settings(self.provider));
+            let what = format!("{name} is not set up here any more: set {id}_CLIENT_ID and {id}_CLIENT_SECRET");
+            return Err(NoToken::Failed(Fault::Refused { what }));
+        };
+        let mut conn = self.env.db.acquire().await?;
+        let refresh = match self.held.refresh_id {
+            Some(id) => self.env.vault.get(&mut conn, self.tenant_id, id).await?,
+            None => None,
+        };
+        drop(conn); // none is held while the provider is asked
+        let Some(refresh) = refresh else {
+            self.let_go(true).await;
+            return Err(NoToken::Failed(Fault::Transient(anyhow!("its refresh token was replaced meanwhile"))));
+        };
+        let asked = app.refresh(&self.env.http, &refresh);
+        tokio::pin!(asked);
+        let mut beat = tokio::time::interval(self.lease / 3);
+        beat.tick().await;
+        let replied = loop {
+            tokio::select! {
+                replied = &mut asked => break replied,
+                _ = beat.tick() => self.keep().await,
+            }
+        };
+        match replied {
+            Ok(grant) => {
+                crash::at(Point::TokenReplied)?;
+                let pair = Pair {
+                    access: &grant.access_token,
+                    refresh: grant.refresh_token.as_ref(),
+                    expires_in: Some(grant.expires_in.unwrap_or(ASSUMED_LIFE)),
+                };
+                self.store(&pair).await
+            }
+            Err(GrantError::Revoked { code }) => {
+                let message = if self.is_second {
+                    "refresh_outcome_unknown".to_owned()
+                } else {
+                    format!("refresh_token_invalid: {code}")
+                };
+                refuse(&self.env, self.tenant_id, self.source_id, self.held.version, &message).await?;
+                Err(NoToken::Reconnect)
+            }
+            Err(GrantError::OurClient) => {
+                let mut conn = self.env.db.acquire().await?;
+                let key = breaker(self.provider);
+                gates::close(&mut conn, self.env.clock.sql(), &key, OUR_FAULT, "invalid_client").await?;
+                self.let_go(true).await;
+                tracing::error!(provider = %self.provider, "{} refuses our client: check its id and secret", self.provider.label());
+                Err(NoToken::Wait(Duration::from_secs(60), "the provider refuses our client id or secret"))
+            }
+            Err(GrantError::Wait { retry_after }) => {
+                self.let_go(true).await;
+                Err(NoToken::Failed(Fault::RateLimited { retry_after }))
+            }
+            Err(GrantError::Passing(words)) => {
+                self.let_go(true).await;
+                Err(NoToken::Failed(Fault::Transient(anyhow!(words).context("its token could not be refreshed"))))
+            }
+            // The pair may be exchanged: whoever tries once more with it knows that.
+            Err(GrantError::Unknown(words)) => {
+                self.let_go(false).await;
+                Err(NoToken::Failed(Fault::Transient(
+                    anyhow!(words).context("nobody knows whether its token was refreshed"),
+                )))
+            }
+        }
+    }
+
+    /// Stores the pair, and does not give up because the database is away for a moment: nobody else has it.
+    async fn store(&self, pair: &Pair<'_>) -> Result<(), NoToken> {
+        for nth in 1.. {
+            let (env, at) = (&self.env, self.env.clock.sql());
+            let stored = within(DB_LIMIT, async {
+                let mut tx = env.db.begin().await?;
+                let (tenant, source, seen) = (self.tenant_id, self.source_id, self.held.version);
+                let is_stored = tokens::store(&mut tx, &env.vault, at, tenant, source, seen, pair).await?;
+                tx.commit().await?;
+                Ok(is_stored)
+            });
+            match stored.await {
+                Ok(_) => break, // or somebody stored a newer pair: that one is good too
+                Err(trouble) if trouble.is_passing() && nth < STORE_TRIES => {
+                    self.keep().await;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                Err(trouble) => return Err(trouble.into()),
+            }
+        }
+        metrics::counter!("tributary_token_refreshes_total", "provider" => self.provider.as_str()).increment(1);
+        Ok(())
+    }
+
+    async fn keep(&self) {
+        let kept = within(DB_LIMIT, async {
+            let mut conn = self.env.db.acquire().await?;
+            tokens::keep_lease(&mut conn, self.tenant_id, self.source_id, self.me, self.lease).await
+        });
+        if let Err(error) = kept.await {
+            tracing::debug!(error = ?error, "a token's lease was not kept this time");
+        }
+    }
+
+    /// Where this fails, the lease runs out by itself.
+    async fn let_go(&self, is_known: bool) {
+        let ended = within(DB_LIMIT, async {
+            let mut conn = self.env.db.acquire().await?;
+            tokens::end_lease(&mut conn, self.tenant_id, self.source_id, self.me, is_known).await
+        });
+        if let Err(error) = ended.await {
+            tracing::debug!(error = ?error, "a token's lease was not ended; it ends by itself");
+        }
+    }
+}
+
+/// The provider refused this token in the middle of its work. The next claim refreshes it; one that was fresh, or is a key, is no longer good.
+pub async fn refused(env: &Env, tenant_id: TenantId, source_id: SourceId, used: &Token) -> Result<(), NoToken> {
+    let held = held(env, tenant_id, source_id).await?;
+    if held.version != used.version {
+        return Ok(()); // somebody has refreshed it since
+    }
+    let is_fresh = held.stored_at.is_some_and(|at| at > env.clock.now() - FRESH);
+    let message = match (&held.refresh_id, is_fresh) {
+        (None, _) => "key_refused",
+        (Some(_), true) => "unauthorized_after_refresh",
+        (Some(_), false) => {
+            let mut conn = env.db.acquire().await?;
+            tokens::expire(&mut conn, tenant_id, source_id, used.version).await?;
+            return Ok(());
+        }
+    };
+    refuse(env, tenant_id, source_id, used.version, message).await?;
+    Err(NoToken::Reconnect)
+}
+
+async fn refuse(env: &Env, tenant_id: TenantId, source_id: SourceId, seen: i64, message: &str) -> store::Result<()> {
+    let mut tx = env.db.begin().await?;
+    let at = env.clock.sql();
+    if tokens::refuse(&mut tx, at, tenant_id, source_id, seen, message).await? {
+        let what =
+            "The provider no longer accepts our token: it has to be reconnected. Everything read so far is kept.";
+        sources::tell(&mut tx, at, tenant_id, source_id, None, Tone::Trouble, what).await?;
+    }
+    tx.commit().await
+}
+
+/// Closed while the provider refuses our client, for every tenant.
+pub fn breaker(provider: Provider) -> String {
+    format!("client:{provider}")
+}

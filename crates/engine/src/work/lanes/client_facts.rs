@@ -1,0 +1,199 @@
+//! Derives what is known of clients from their records: each marked client once, however many records marked it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use connectors::pull::{self, ClientFacts};
+use domain::{Fault, Record, SourceId, TenantId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::clients::{self, Derived, Dirty};
+use store::crash::{self, Point};
+use uuid::Uuid;
+
+use crate::Env;
+use crate::memory::remember;
+use crate::work::{Lane, Lease, Outcome};
+
+/// How many clients one commit writes.
+const STEP: i64 = 500;
+
+#[derive(Serialize, Deserialize)]
+pub struct ClientFactsOf {
+    pub source_id: SourceId,
+}
+
+impl Lane for ClientFactsOf {
+    const NAME: &'static str = "client_facts";
+    const BATCH: u32 = 1;
+
+    /// Safe to repeat: nothing is added up; facts are made of the records as they are, and a client that was marked while they were read is
+    /// left for the next round.
+    async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
+        let tenant_id = lease.tenant_id()?;
+        loop {
+            let mut conn = env.db.acquire().await?;
+            let mut dirty = clients::dirty(&mut conn, tenant_id, self.source_id, STEP).await?;
+            drop(conn);
+            if dirty.is_empty() {
+                return lease.begin(env).await?.commit().await;
+            }
+            // Whoever is marked again meanwhile drops out, so this ends.
+            while !dirty.is_empty() {
+                dirty = self.derive(env, lease, tenant_id, dirty).await?;
+            }
+        }
+    }
+}
+
+impl ClientFactsOf {
+    /// Derives and writes these clients; returns those to try again without the ones that were marked since. None when all is written.
+    async fn derive(
+        &self,
+        env: &Env,
+        lease: &Lease,
+        tenant_id: TenantId,
+        dirty: Vec<Dirty>,
+    ) -> Result<Vec<Dirty>, Fault> {
+        let names: Vec<&str> = dirty.iter().map(|dirty| dirty.external_id.as_str()).collect();
+        let mut conn = env.db.acquire().await?;
+        let told = clients::told(&mut conn, tenant_id, self.source_id, &names, pull::ROLLED_UP).await?;
+        let had_text = clients::with_text(&mut conn, tenant_id, self.source_id, &names).await?;
+        drop(conn);
+        let mut by_client: HashMap<&str, Vec<&clients::Told>> = HashMap::new();
+        for record in &told {
+            by_client.entry(record.client.as_str()).or_default().push(record);
+        }
+        let (mut texts, mut derived, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        for name in &names {
+            let records = by_client.remove(name).unwrap_or_default();
+            let (facts, n_rolled_up) = facts(name, &records);
+            // One that rests on its own record alone is found by that one.
+            let spoken = facts.as_ref().filter(|_| n_rolled_up > 0);
+            let nth = spoken.map(|_| texts.len());
+            if spoken.is_some() || had_text.iter().any(|had| had == name) {
+                texts.push(text_of(self.source_id, name, spoken));
+            }
+            match facts {
+                Some(facts) => derived.push((stored(name, facts, &records), nth)),
+                None => gone.push(*name),
+            }
+        }
+
+        // The marks are taken off in the transaction that writes: whoever was marked since is not written.
+        let again: Mutex<Option<HashSet<String>>> = Mutex::default();
+        let (marks, marked_again) = (&dirty, &again);
+        let begin = move || async move {
+            let mut effect = lease.begin_step(env).await?;
+            let same = clients::unmark(&mut effect, tenant_id, self.source_id, marks).await?;
+            if same.len() < marks.len() {
+                *marked_again.lock().unwrap_or_else(PoisonError::into_inner) = Some(same.into_iter().collect());
+                return Err(Fault::Stale);
+            }
+            Ok(effect)
+        };
+        let written = if texts.is_empty() {
+            begin().await.map(|effect| (effect, Vec::new()))
+        } else {
+            remember(env, tenant_id, texts, begin).await
+        };
+        let (mut effect, remembered) = match written {
+            Ok(written) => written,
+            Err(fault) => {
+                let same = again.into_inner().unwrap_or_else(PoisonError::into_inner).ok_or(fault)?;
+                return Ok(dirty.into_iter().filter(|dirty| same.contains(&dirty.external_id)).collect());
+            }
+        };
+        let rows: Vec<Derived> = derived
+            .into_iter()
+            .map(|(row, nth)| Derived {
+                document_id: nth.and_then(|nth| remembered.get(nth)).map(|document| document.id.0),
+                ..row
+            })
+            .collect();
+        let at = env.clock.sql();
+        clients::upsert(&mut effect, at, tenant_id, self.source_id, &rows).await?;
+        clients::withdraw(&mut effect, tenant_id, self.source_id, &gone).await?;
+        crash::at(Point::ClientsBeforeCommit)?;
+        effect.commit().await?;
+        Ok(Vec::new())
+    }
+}
+
+/// What the records say of a client, and how many of them are not its own. None: its own record is gone, or makes no client.
+fn facts(name: &str, records: &[&clients::Told]) -> (Option<ClientFacts>, usize) {
+    let null = Value::Null;
+    let told: Vec<pull::Told<'_>> = records
+        .iter()
+        .map(|record| pull::Told {
+            external_id: &record.external_id,
+            document_type: &record.document_type,
+            payload: record.raw_payload.as_ref().unwrap_or(&null),
+            source_updated_at: record.source_updated_at,
+        })
+        .collect();
+    let (own, related): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| told.external_id == name);
+    let rolled_up = related.iter().filter(|told| pull::ROLLED_UP.contains(&told.document_type)).count();
+    let facts = own.into_iter().next().filter(|own| pull::is_client(own.document_type));
+    (facts.and_then(|own| pull::client_facts(own, &related)), rolled_up)
+}
+
+fn stored(name: &str, facts: ClientFacts, records: &[&clients::Told]) -> Derived {
+    let ids: HashMap<&str, Uuid> = records.iter().map(|record| (record.external_id.as_str(), record.id)).collect();
+    let cited =
+        |names: &[String]| -> Vec<Uuid> { names.iter().filter_map(|name| ids.get(name.as_str()).copied()).collect() };
+    let evidence: serde_json::Map<String, Value> =
+        facts.evidence.iter().map(|(fact, names)| (fact.clone(), json!(cited(names)))).collect();
+    Derived {
+        external_id: name.to_owned(),
+        client_name: facts.client_name.chars().take(500).collect(),
+        industry: facts.industry,
+        summary: facts.summary,
+        key_facts: Value::Object(facts.key_facts),
+        evidence: Value::Object(evidence),
+        document_id: None,
+    }
+}
+
+/// What search finds a client by; without facts the document goes.
+fn text_of(source_id: SourceId, name: &str, facts: Option<&ClientFacts>) -> Record {
+    let text = facts.map(in_words).unwrap_or_default();
+    Record {
+        title: facts.map(|facts| facts.client_name.clone()),
+        source_metadata: json!({ "client": name }),
+        is_deleted: facts.is_none(),
+        ..Record::new(source_id, format!("client:{name}"), "client", text)
+    }
+}
+
+fn in_words(facts: &ClientFacts) -> String {
+    let mut lines = Vec::new();
+    lines.extend(facts.industry.as_ref().map(|industry| format!("Industry: {industry}")));
+    lines.extend(facts.summary.clone());
+    lines.extend(facts.key_facts.iter().map(|(fact, value)| format!("{}: {}", label(fact), said(value))));
+    lines.join("\n")
+}
+
+/// A fact's name as people read it: `open_deals` is "Open deals".
+pub fn label(fact: &str) -> String {
+    let words = match fact {
+        "ar_balance" => "open balance".to_owned(),
+        other => other.replace('_', " "),
+    };
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A fact's value as people read it.
+pub fn said(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(said).collect::<Vec<_>>().join("; "),
+        Value::Object(fields) => {
+            let parts = fields.values().filter(|value| !value.is_null()).map(said).filter(|part| !part.is_empty());
+            parts.collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}

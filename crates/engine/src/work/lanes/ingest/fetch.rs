@@ -1,0 +1,144 @@
+//! What is asked of a provider: with a good token, at the account's pace, and pages a few ahead of what is written.
+
+use std::sync::Arc;
+
+use connectors::pull::{Account, Connector, Failed, Item, Page, PullError};
+use domain::{JobKind, Provider, Secret, SourceId, TenantId, Transport};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::{Checkpoint, Trouble};
+use crate::Env;
+use crate::pull::Paced;
+use crate::pull::tokens::{self, Token};
+
+/// Pages fetched ahead.
+const AHEAD: usize = 4;
+
+/// One source, as its provider is asked about it.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub env: Env,
+    pub tenant_id: TenantId,
+    pub source_id: SourceId,
+    pub provider: Provider,
+    pub transport: Transport,
+    pub account: String,
+    pub connector: Arc<dyn Connector>,
+}
+
+impl Reader {
+    async fn token(&self) -> Result<Token, Trouble> {
+        if self.transport == Transport::Fixtures || self.env.providers.uses_fixtures() {
+            return Ok(Token { access: Secret::new("fixtures"), version: 0, expires_at: None });
+        }
+        tokens::token(&self.env, self.tenant_id, self.source_id, self.provider).await.map_err(Trouble::Token)
+    }
+
+    fn pace(&self) -> Paced {
+        Paced::new(&self.env.db, self.provider, self.source_id, self.env.config.pull_rate_factor)
+    }
+
+    fn account<'a>(&'a self, token: &'a Token, pace: &'a Paced) -> Account<'a> {
+        Account { token: &token.access, account: &self.account, pace }
+    }
+
+    /// From where a delta that starts now would begin.
+    pub async fn cursor(&self) -> Result<Option<Value>, Trouble> {
+        let (token, pace) = (self.token().await?, self.pace());
+        self.connector.cursor(&self.account(&token, &pace)).await.map_err(|error| Trouble::Pull(error, token.clone()))
+    }
+
+    /// These records as the provider has them, and the names of those it has not.
+    pub async fn find(&self, names: &[String]) -> Result<(Vec<Item>, Vec<Failed>, Vec<String>), Trouble> {
+        let (token, pace) = (self.token().await?, self.pace());
+        let found = self.connector.find(&self.account(&token, &pace), names).await;
+        let (items, failed) = found.map_err(|error| Trouble::Pull(error, token.clone()))?;
+        let is_there = |name: &String| {
+            items.iter().any(|item| item.raw.external_id == *name) || failed.iter().any(|f| f.external_id == *name)
+        };
+        let gone = names.iter().filter(|name| !is_there(name)).cloned().collect();
+        Ok((items, failed, gone))
+    }
+
+    /// Fetches pages in a task of its own. It ends with the last page, with the first trouble, or when nobody wants more.
+    pub fn pages(&self, kind: JobKind, checkpoint: &Checkpoint) -> Pages {
+        let (send, fetched) = mpsc::channel(AHEAD);
+        let task = tokio::spawn(self.clone().run(kind, checkpoint.clone(), send));
+        Pages { fetched, task: task.abort_handle() }
+    }
+
+    async fn run(self, kind: JobKind, checkpoint: Checkpoint, send: mpsc::Sender<Result<Page, Trouble>>) {
+        let pace = self.pace();
+        let mut place = checkpoint.place.clone();
+        let mut token: Option<Token> = None;
+        loop {
+            let skew = self.env.config.token_refresh_skew_seconds;
+            let good = match token.take().filter(|token| token.is_good(self.env.clock.now(), skew)) {
+                Some(token) => token,
+                None => match self.token().await {
+                    Ok(token) => token,
+                    Err(trouble) => return drop(send.send(Err(trouble)).await),
+                },
+            };
+            let asked = self.page(kind, &checkpoint, place.as_ref(), &self.account(&good, &pace)).await;
+            let page = match asked {
+                Ok(page) => page,
+                Err(error) => return drop(send.send(Err(Trouble::Pull(error, good))).await),
+            };
+            let more = page.more;
+            place = Some(page.next.clone());
+            if send.send(Ok(page)).await.is_err() || !more {
+                return;
+            }
+            token = Some(good);
+        }
+    }
+
+    async fn page(
+        &self,
+        kind: JobKind,
+        checkpoint: &Checkpoint,
+        place: Option<&Value>,
+        account: &Account<'_>,
+    ) -> Result<Page, PullError> {
+        if kind == JobKind::Full {
+            return self.connector.full(account, place, checkpoint.is_first).await;
+        }
+        self.connector.delta(account, checkpoint.cursor.as_ref().unwrap_or(&Value::Null), place).await
+    }
+}
+
+/// Pages on their way. Dropped, nobody fetches more.
+pub(super) struct Pages {
+    fetched: mpsc::Receiver<Result<Page, Trouble>>,
+    task: AbortHandle,
+}
+
+impl Pages {
+    /// What is there, up to so many records, and what went wrong after it. Waits for the first page; none at the end.
+    pub async fn next(&mut self, most_items: usize) -> Option<(Vec<Page>, Option<Trouble>)> {
+        let (mut pages, mut n_items) = (Vec::new(), 0);
+        let mut next = Some(self.fetched.recv().await?);
+        while let Some(fetched) = next.take() {
+            match fetched {
+                Ok(page) => {
+                    n_items += page.items.len();
+                    pages.push(page);
+                }
+                Err(trouble) => return Some((pages, Some(trouble))),
+            }
+            if n_items < most_items {
+                next = self.fetched.try_recv().ok();
+            }
+        }
+        Some((pages, None))
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,375 @@
+//! Reads a source: one job, page by page, each page's records and the place of the next one in one commit. While a page is written the next
+//! ones are fetched.
+
+mod fetch;
+mod trouble;
+mod write;
+
+use std::time::{Duration, Instant};
+
+use connectors::pull::{Page, PullError};
+use domain::{Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::crash::{self, Point};
+use store::gates;
+use store::jobs::{self, Job, Progress};
+use store::queue::Queue;
+use store::sources::{self, Source, Tone};
+
+use self::fetch::Reader;
+use crate::Env;
+use crate::pull::jobs::next_sync;
+use crate::pull::tokens::{self, NoToken, Token};
+use crate::work::lanes::client_facts::ClientFactsOf;
+use crate::work::{Lane, Lease, Outcome};
+
+/// After so long a job makes room for others; it goes on where it is.
+const TURN: Duration = Duration::from_secs(60);
+/// Records that one commit takes, if the provider is that fast.
+const MOST_ITEMS: usize = 500;
+/// Documents that a full pass did not meet are asked for in such steps, before they count as gone.
+const ASKED_FOR: i64 = 100;
+
+/// A provider that loses our place oftener than that in one job is not well.
+const MOST_RESTARTS: u32 = 3;
+
+/// What an answer that is none is kept as, among the records that could not be read, until a job comes to its end.
+const UNREADABLE: &str = "answer";
+
+/// One message of `ingestion_queue`.
+#[derive(Serialize, Deserialize)]
+pub struct Ingest {
+    pub source_id: SourceId,
+    pub job_id: JobId,
+    pub kind: JobKind,
+}
+
+/// Where a job is. Stored with every page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Checkpoint {
+    phase: Phase,
+    /// Where the connector goes on.
+    place: Option<Value>,
+    /// A delta's start; a full pass's: from where the next delta starts.
+    cursor: Option<Value>,
+    /// The source was never read to the end: caps apply.
+    is_first: bool,
+    /// The last document that was looked for.
+    after: String,
+    /// Just these records.
+    items: Vec<String>,
+    /// How often it began from the start because the provider had lost our place.
+    restarts: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Phase {
+    #[default]
+    Begin,
+    Pull,
+    /// Documents that a full pass did not meet are looked for.
+    Reconcile,
+    Finish,
+}
+
+impl Lane for Ingest {
+    const NAME: &'static str = "ingestion_queue";
+    const MAX_ATTEMPTS: i32 = 5;
+    const LEASE_SECS: u32 = 300;
+    const BATCH: u32 = 1;
+
+    /// Safe to repeat: a page's records are named by the provider's ids, and its place is in the same commit; what was fetched and not
+    /// committed is fetched again.
+    async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
+        let tenant_id = lease.tenant_id()?;
+        let mut conn = env.db.acquire().await?;
+        let source = sources::get(&mut conn, tenant_id, self.source_id).await?;
+        let job = jobs::get(&mut conn, tenant_id, self.job_id).await?;
+        drop(conn);
+        let (Some(source), Some(job)) = (source, job) else { return Ok(Outcome::Cancel("its source is gone")) };
+        if job.status().is_over() {
+            return Ok(Outcome::Cancel("the job is over"));
+        }
+        let refused = |what: &str| Fault::Refused { what: what.into() };
+        let provider = source.provider().ok_or_else(|| refused("nobody here knows this provider"))?;
+        let transport = source.transport();
+        let connector = env.providers.connector(provider, transport);
+        let reader = Reader {
+            env: env.clone(),
+            tenant_id,
+            source_id: self.source_id,
+            provider,
+            transport,
+            account: source.account.clone().unwrap_or_default(),
+            connector: connector.ok_or_else(|| refused("nothing here reads this source"))?,
+        };
+        let run = Run { env, lease, tenant_id, source_id: self.source_id, job_id: self.job_id, reader, source, job };
+        match run.go().await {
+            Ok(outcome) => Ok(outcome),
+            Err(trouble) => run.settle(trouble).await,
+        }
+    }
+}
+
+/// Why a run stops before its job is over.
+enum Trouble {
+    /// What the provider said, and the token it was asked with.
+    Pull(PullError, Token),
+    Token(NoToken),
+    Ours(Fault),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Ours(fault)
+    }
+}
+
+impl From<store::Error> for Trouble {
+    fn from(error: store::Error) -> Self {
+        Self::Ours(error.into())
+    }
+}
+
+/// One claim of a job.
+struct Run<'a> {
+    env: &'a Env,
+    lease: &'a Lease,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    job_id: JobId,
+    reader: Reader,
+    source: Source,
+    job: Job,
+}
+
+impl Run<'_> {
+    async fn go(&self) -> Result<Outcome, Trouble> {
+        if let Some(stopped) = self.stopped().await? {
+            return Ok(stopped);
+        }
+        let mut tx = self.env.db.begin().await?;
+        let step = format!("asks {}", self.reader.provider.label());
+        let is_begun = jobs::begin(&mut tx, self.env.clock.sql(), self.tenant_id, self.job_id, &step).await?;
+        tx.commit().await?;
+        if !is_begun {
+            return Ok(Outcome::Cancel("the job is over"));
+        }
+        let mut checkpoint: Checkpoint = serde_json::from_value(self.job.checkpoint_data.clone()).unwrap_or_default();
+        let mut kind = self.job.kind();
+        let until = Instant::now() + TURN;
+        loop {
+            let is_going = match checkpoint.phase {
+                Phase::Begin => self.prepare(&mut kind, &mut checkpoint).await?,
+                Phase::Pull if !checkpoint.items.is_empty() => self.pull_items(kind, &mut checkpoint).await?,
+                Phase::Pull => self.pull(&mut kind, &mut checkpoint, until).await?,
+                Phase::Reconcile => self.reconcile(kind, &mut checkpoint).await?,
+                Phase::Finish => return self.finish(&checkpoint).await,
+            };
+            if !is_going {
+                return self.interrupted().await;
+            }
+            if Instant::now() > until {
+                return Ok(Outcome::Snooze(Duration::ZERO, "made room for other sources"));
+            }
+        }
+    }
+
+    /// Whether a person paused it, or somebody keeps us away from the provider.
+    async fn stopped(&self) -> Result<Option<Outcome>, Trouble> {
+        match self.source.status() {
+            SourceStatus::Paused => return self.pause().await.map(Some),
+            SourceStatus::Disconnected => return Ok(Some(Outcome::Cancel("the source is disconnected"))),
+            SourceStatus::TokenRefreshFailed => return Err(Trouble::Token(NoToken::Reconnect)),
+            _ => {}
+        }
+        let mut conn = self.env.db.acquire().await?;
+        let gates = self.gates();
+        let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
+        let closed = gates::closed(&mut conn, self.env.clock.sql(), &gates).await?;
+        Ok(closed.first().map(|closed| {
+            let wait = Duration::try_from_secs_f64(closed.secs).unwrap_or_default().max(Duration::from_secs(1));
+            Outcome::Snooze(wait, "its provider is left alone for a while")
+        }))
+    }
+
+    /// What is closed while the provider refuses our client, for everybody; while it fails, for this tenant; while it asked us to wait, for
+    /// this account.
+    fn gates(&self) -> [String; 3] {
+        let provider = self.reader.provider;
+        [tokens::breaker(provider), self.breaker(), format!("wait:{}", self.source_id)]
+    }
+
+    fn breaker(&self) -> String {
+        format!("breaker:{}:{}", self.tenant_id, self.reader.provider)
+    }
+
+    /// A delta needs a place to start from; a full pass takes the next delta's before it reads anything.
+    async fn prepare(&self, kind: &mut JobKind, checkpoint: &mut Checkpoint) -> Result<bool, Trouble> {
+        if checkpoint.items.is_empty() {
+            let cursor = self.source.cursors.clone().filter(|_| *kind == JobKind::Delta);
+            checkpoint.cursor = match cursor {
+                Some(cursor) => Some(cursor),
+                None => {
+                    *kind = JobKind::Full;
+                    self.reader.cursor().await?
+                }
+            };
+        }
+        checkpoint.is_first = self.source.last_successful_sync_at.is_none();
+        checkpoint.phase = Phase::Pull;
+        Ok(true)
+    }
+
+    /// Pages until there are no more, or it is others' turn, or something is wrong. What came before a trouble is written first.
+    async fn pull(&self, kind: &mut JobKind, checkpoint: &mut Checkpoint, until: Instant) -> Result<bool, Trouble> {
+        let mut pages = self.reader.pages(*kind, checkpoint);
+        let mut is_proved = false;
+        while let Some((fetched, trouble)) = pages.next(MOST_ITEMS).await {
+            if let Some(last) = fetched.last() {
+                crash::at(Point::PullFetched)?;
+                if !is_proved {
+                    self.proved().await?;
+                    is_proved = true;
+                }
+                let after = checkpoint.after_page(*kind, last);
+                if !self.commit(*kind, &after, fetched, Vec::new()).await? {
+                    return Ok(false);
+                }
+                *checkpoint = after;
+            }
+            match trouble {
+                Some(Trouble::Pull(PullError::CursorLost(why), _)) if checkpoint.restarts < MOST_RESTARTS => {
+                    return self.start_over(kind, checkpoint, why).await;
+                }
+                Some(trouble) => return Err(trouble),
+                None if checkpoint.phase != Phase::Pull || Instant::now() > until => break,
+                None => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// The provider answers: nobody has to be kept away from it.
+    async fn proved(&self) -> Result<(), Trouble> {
+        let gates = self.gates();
+        let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
+        let mut conn = self.env.db.acquire().await?;
+        Ok(gates::worked(&mut conn, &gates).await?)
+    }
+
+    /// Just the records that somebody asked for.
+    async fn pull_items(&self, kind: JobKind, checkpoint: &mut Checkpoint) -> Result<bool, Trouble> {
+        let (items, failed, gone) = self.reader.find(&checkpoint.items).await?;
+        let after = Checkpoint { phase: Phase::Finish, ..checkpoint.clone() };
+        let page = Page { items, failed, next: Value::Null, more: false, note: None };
+        let is_going = self.commit(kind, &after, vec![page], gone).await?;
+        *checkpoint = after;
+        Ok(is_going)
+    }
+
+    /// Documents that the pass did not meet are asked for by name: what is found is remembered, the rest is gone.
+    async fn reconcile(&self, kind: JobKind, checkpoint: &mut Checkpoint) -> Result<bool, Trouble> {
+        let mut conn = self.env.db.acquire().await?;
+        let (types, after) = (self.reader.connector.document_types(), checkpoint.after.as_str());
+        let unseen =
+            jobs::unseen(&mut conn, self.tenant_id, self.source_id, self.job_id, types, after, ASKED_FOR).await?;
+        drop(conn);
+        let Some(last) = unseen.last() else {
+            checkpoint.phase = Phase::Finish;
+            return Ok(true);
+        };
+        let after = Checkpoint { after: last.clone(), ..checkpoint.clone() };
+        let (items, failed, gone) = self.reader.find(&unseen).await?;
+        let page = Page { items, failed, next: Value::Null, more: true, note: None };
+        let is_going = self.commit(kind, &after, vec![page], gone).await?;
+        *checkpoint = after;
+        Ok(is_going)
+    }
+
+    /// The provider no longer knows our place.
+    async fn start_over(&self, kind: &mut JobKind, checkpoint: &mut Checkpoint, why: &str) -> Result<bool, Trouble> {
+        *kind = JobKind::Full;
+        *checkpoint = Checkpoint { restarts: checkpoint.restarts + 1, ..Checkpoint::default() };
+        let mut effect = self.lease.begin_step(self.env).await?;
+        let (at, tenant_id, job_id) = (self.env.clock.sql(), self.tenant_id, self.job_id);
+        let (step, note) = (self.step(*kind, checkpoint), format!("{why}: everything is read again"));
+        let (place, none) = (checkpoint.stored()?, Progress::default());
+        let is_running =
+            jobs::advance(&mut effect, at, tenant_id, job_id, *kind, &place, &step, Some(&note), &none).await?;
+        sources::tell(&mut effect, at, tenant_id, self.source_id, Some(job_id), Tone::Info, &note).await?;
+        effect.commit().await?;
+        Ok(is_running)
+    }
+
+    /// What it does next, in words.
+    fn step(&self, kind: JobKind, after: &Checkpoint) -> String {
+        let who = self.reader.provider.label();
+        match (after.phase, kind) {
+            (Phase::Reconcile, _) => format!("looks for what {who} no longer has"),
+            (Phase::Finish, _) => "comes to its end".into(),
+            (_, JobKind::Full) => format!("reads everything that {who} has"),
+            _ => format!("reads what changed at {who}"),
+        }
+    }
+
+    /// A person stopped the job or paused its source while a page was being read.
+    async fn interrupted(&self) -> Result<Outcome, Trouble> {
+        let mut conn = self.env.db.acquire().await?;
+        let job = jobs::get(&mut conn, self.tenant_id, self.job_id).await?;
+        drop(conn);
+        match job.map(|job| job.status()) {
+            Some(JobStatus::Running | JobStatus::Pending) => self.pause().await,
+            _ => Ok(Outcome::Cancel("the job was stopped")),
+        }
+    }
+
+    /// A paused job has no message: it is sent again when somebody resumes it.
+    async fn pause(&self) -> Result<Outcome, Trouble> {
+        let mut effect = self.lease.begin(self.env).await?;
+        jobs::pause(&mut effect, self.env.clock.sql(), self.tenant_id, self.job_id, "its source is paused").await?;
+        Ok(effect.commit().await?)
+    }
+
+    /// The last commit: the cursor, the job's end, the next sync, word to whoever derives clients, and the message's own end.
+    async fn finish(&self, checkpoint: &Checkpoint) -> Result<Outcome, Trouble> {
+        let mut effect = self.lease.begin(self.env).await?;
+        let (at, now, tenant_id, source_id) =
+            (self.env.clock.sql(), self.env.clock.now(), self.tenant_id, self.source_id);
+        if checkpoint.items.is_empty() {
+            sources::finish_pass(&mut effect, at, tenant_id, source_id, checkpoint.cursor.as_ref()).await?;
+            if self.source.next_sync_at.is_none_or(|next| next <= now) {
+                let next = next_sync(now, self.source.sync_every_secs, source_id);
+                sources::set_next_sync(&mut effect, tenant_id, source_id, Some(next)).await?;
+            }
+        }
+        jobs::end(&mut effect, at, tenant_id, self.job_id, JobStatus::Completed, None).await?;
+        jobs::clear_failures(&mut effect, tenant_id, source_id, &[UNREADABLE]).await?;
+        Queue::new(ClientFactsOf::NAME)?.send(&mut effect, tenant_id, &[ClientFactsOf { source_id }]).await?;
+        if self.job.error_details.as_array().is_some_and(|troubles| !troubles.is_empty()) {
+            let what = "Recovered: the sync went on where it had stopped, and came to its end";
+            sources::tell(&mut effect, at, tenant_id, source_id, Some(self.job_id), Tone::Good, what).await?;
+        }
+        effect.notify(sources::changed(tenant_id, source_id));
+        Ok(effect.commit().await?)
+    }
+}
+
+impl Checkpoint {
+    /// Where a job is once this page, the last of those that were fetched, is written.
+    fn after_page(&self, kind: JobKind, last: &Page) -> Self {
+        let here = self.clone();
+        match (last.more, kind) {
+            (true, _) => Self { place: Some(last.next.clone()), ..here },
+            (false, JobKind::Full) => Self { place: None, phase: Phase::Reconcile, ..here },
+            (false, _) => Self { place: None, phase: Phase::Finish, cursor: Some(last.next.clone()), ..here },
+        }
+    }
+
+    fn stored(&self) -> Result<Value, Fault> {
+        serde_json::to_value(self).map_err(|error| Fault::Transient(error.into()))
+    }
+}

@@ -1,0 +1,128 @@
+//! What becomes of a job that cannot go on now: what is written down, what a person is told, and what its message does.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use connectors::pull::PullError;
+use domain::{Fault, SourceStatus};
+use serde_json::json;
+use store::sources::{self, Tone};
+use store::{gates, jobs};
+
+use super::{Run, Trouble, UNREADABLE};
+use crate::pull::tokens::{self, NoToken};
+use crate::work::Outcome;
+
+/// Failures in a row, of one tenant at one provider, after which it is left alone for a while.
+const BREAKS_AFTER: i32 = 5;
+
+impl Run<'_> {
+    /// Writes down why the job does not go on, and says what its message does.
+    pub(super) async fn settle(&self, trouble: Trouble) -> Result<Outcome, Fault> {
+        let fault = match trouble {
+            Trouble::Ours(fault) => return self.note_ours(fault).await,
+            Trouble::Token(no_token) => return self.without_token(no_token).await,
+            Trouble::Pull(PullError::Unauthorized { .. }, token) => {
+                return match tokens::refused(self.env, self.tenant_id, self.source_id, &token).await {
+                    Ok(()) => {
+                        let what = "the provider refused its token, which is refreshed";
+                        self.note("unauthorized", what, false, None).await?;
+                        Ok(Outcome::Snooze(Duration::from_secs(1), "its token is refreshed"))
+                    }
+                    Err(no_token) => self.without_token(no_token).await,
+                };
+            }
+            Trouble::Pull(error, _) => error,
+        };
+        let words = fault.to_string();
+        match fault {
+            PullError::RateLimited { retry_after, .. } => {
+                let mut conn = self.env.db.acquire().await?;
+                let [.., account] = self.gates();
+                gates::close(&mut conn, self.env.clock.sql(), &account, retry_after, &words).await?;
+                drop(conn);
+                let what = format!("{words}; it goes on by itself");
+                self.note("rate_limited", &words, false, Some(&what)).await?;
+                Err(Fault::RateLimited { retry_after })
+            }
+            PullError::Forbidden { code, .. } => {
+                let mut tx = self.env.db.begin().await?;
+                let (at, message) = (self.env.clock.sql(), format!("forbidden: {code}"));
+                let status = SourceStatus::ProviderError;
+                sources::set_status(&mut tx, at, self.tenant_id, self.source_id, status, Some(&message)).await?;
+                jobs::fail_with(&mut tx, self.tenant_id, self.job_id, &message).await?;
+                tx.commit().await?;
+                self.note("forbidden", &words, true, Some(&words)).await?;
+                Err(Fault::Refused { what: words })
+            }
+            PullError::Unreadable { what, raw } => {
+                let mut tx = self.env.db.begin().await?;
+                let row = [(UNREADABLE.to_owned(), what.clone(), json!({ "raw": raw }))];
+                let (at, tenant_id) = (self.env.clock.sql(), self.tenant_id);
+                jobs::note_failures(&mut tx, at, tenant_id, self.source_id, self.job_id, &row).await?;
+                tx.commit().await?;
+                self.failed("unreadable", &what).await
+            }
+            PullError::Passing(what) => self.failed("provider", &what).await,
+            PullError::CursorLost(what) => self.failed("cursor", what).await,
+            PullError::Unauthorized { .. } => self.failed("unauthorized", &words).await,
+        }
+    }
+
+    /// A failed attempt at the provider. Several in a row keep everybody of this tenant away from it for a while.
+    async fn failed(&self, kind: &str, what: &str) -> Result<Outcome, Fault> {
+        let mut conn = self.env.db.acquire().await?;
+        let breaker = self.breaker();
+        let failures = gates::failed(&mut conn, &breaker).await?;
+        if failures >= BREAKS_AFTER {
+            let secs = 60 << (failures - BREAKS_AFTER).clamp(0, 4);
+            gates::close(&mut conn, self.env.clock.sql(), &breaker, Duration::from_secs(secs), what).await?;
+        }
+        drop(conn);
+        let told = format!("{what}; it is tried again by itself");
+        self.note(kind, what, true, Some(&told)).await?;
+        Err(Fault::Transient(anyhow!(what.to_owned())))
+    }
+
+    async fn note_ours(&self, fault: Fault) -> Result<Outcome, Fault> {
+        if !matches!(fault, Fault::Stale) {
+            let words = fault.in_words();
+            let _ = self.note("ours", &words, true, None).await; // the database may be what is wrong
+        }
+        Err(fault)
+    }
+
+    async fn without_token(&self, no_token: NoToken) -> Result<Outcome, Fault> {
+        match no_token {
+            NoToken::Wait(wait, why) => {
+                self.note("token", why, false, None).await?;
+                Ok(Outcome::Snooze(wait, why))
+            }
+            NoToken::Failed(Fault::RateLimited { retry_after }) => Err(Fault::RateLimited { retry_after }),
+            NoToken::Failed(fault) => {
+                let words = fault.in_words();
+                self.note("token", &words, true, Some(&words)).await?;
+                Err(fault)
+            }
+            NoToken::Reconnect => {
+                let mut tx = self.env.db.begin().await?;
+                let held = store::tokens::held(&mut tx, self.tenant_id, self.source_id).await?;
+                let code = held.and_then(|held| held.status_message).unwrap_or_else(|| "refresh_token_invalid".into());
+                jobs::fail_with(&mut tx, self.tenant_id, self.job_id, &code).await?;
+                tx.commit().await?;
+                Err(Fault::Reauthorize)
+            }
+        }
+    }
+
+    async fn note(&self, kind: &str, what: &str, is_failure: bool, told: Option<&str>) -> Result<(), Fault> {
+        let mut tx = self.env.db.begin().await?;
+        let (at, tenant_id, job_id) = (self.env.clock.sql(), self.tenant_id, self.job_id);
+        jobs::trouble(&mut tx, at, tenant_id, job_id, kind, what, is_failure).await?;
+        if let Some(told) = told {
+            sources::tell(&mut tx, at, tenant_id, self.source_id, Some(job_id), Tone::Trouble, told).await?;
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+}

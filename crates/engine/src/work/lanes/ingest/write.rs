@@ -1,0 +1,135 @@
+//! What one page becomes: records in memory, and everything that goes with them, in one commit.
+
+use connectors::pull::{Item, Page};
+use domain::{JobKind, Provider, Record, SourceId};
+use serde_json::json;
+use store::crash::{self, Point};
+use store::jobs::{self, Progress};
+use store::memory::documents;
+use store::sources;
+
+use super::{Checkpoint, Run, Trouble};
+use crate::memory::{Change, Remembered, remember};
+
+impl Run<'_> {
+    /// Records, what could not be read, what was met, and where to go on: one commit. `false`: a person stopped the job or paused its
+    /// source, and nothing was written.
+    pub(super) async fn commit(
+        &self,
+        kind: JobKind,
+        after: &Checkpoint,
+        pages: Vec<Page>,
+        gone: Vec<String>,
+    ) -> Result<bool, Trouble> {
+        let note = pages.iter().rev().find_map(|page| page.note.clone());
+        let mut failed = Vec::new();
+        let mut records = self.tombstones(&gone).await?;
+        let mut seen: Vec<String> = Vec::new();
+        for page in pages {
+            seen.extend(page.items.iter().map(|item| item.raw.external_id.clone()));
+            failed.extend(page.failed.into_iter().map(|failed| (failed.external_id, failed.reason, failed.payload)));
+            records.extend(page.items.into_iter().map(|item| record(self.source_id, self.reader.provider, item)));
+        }
+        seen.extend(failed.iter().map(|(name, ..)| name.clone()));
+        self.drop_unknown(&mut records).await?;
+        let named: Vec<String> = records.iter().map(|record| record.external_id.clone()).collect();
+        let begin = || self.lease.begin_step(self.env);
+        let (mut effect, remembered) = if records.is_empty() {
+            (begin().await?, Vec::new())
+        } else {
+            remember(self.env, self.tenant_id, records, begin).await?
+        };
+        let (at, tenant_id, source_id) = (self.env.clock.sql(), self.tenant_id, self.source_id);
+        let added = self.progress(&remembered, failed.len());
+        let names: Vec<&str> = seen.iter().map(String::as_str).collect();
+        if kind == JobKind::Full && !names.is_empty() {
+            jobs::note_seen(&mut effect, tenant_id, self.job_id, &names).await?;
+        }
+        if self.source.n_failures > 0 {
+            let read: Vec<&str> = named.iter().chain(&gone).map(String::as_str).collect();
+            jobs::clear_failures(&mut effect, tenant_id, source_id, &read).await?;
+        }
+        if !failed.is_empty() {
+            jobs::note_failures(&mut effect, at, tenant_id, source_id, self.job_id, &failed).await?;
+        }
+        if added.embed_texts > 0 {
+            let model = self.env.embedder.model().name.clone();
+            jobs::add_usage(&mut effect, at, tenant_id, &model, &added).await?;
+        }
+        let place = after.stored()?;
+        let step = self.step(kind, after);
+        let is_running =
+            jobs::advance(&mut effect, at, tenant_id, self.job_id, kind, &place, &step, note.as_deref(), &added)
+                .await?;
+        if !is_running || !sources::is_synced(&mut effect, tenant_id, source_id).await? {
+            return Ok(false);
+        }
+        crash::at(Point::PullBeforeCommit)?;
+        effect.commit().await?;
+        crash::at(Point::PullAfterCommit)?;
+        Ok(true)
+    }
+
+    /// These are gone at the provider.
+    async fn tombstones(&self, names: &[String]) -> Result<Vec<Record>, Trouble> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut conn = self.env.db.acquire().await?;
+        let known = documents::types_of(&mut conn, self.tenant_id, self.source_id, names).await?;
+        Ok(known.into_iter().map(|(name, r#type)| tombstone(self.source_id, name, r#type)).collect())
+    }
+
+    /// A provider also tells of deletions of what we never had.
+    async fn drop_unknown(&self, records: &mut Vec<Record>) -> Result<(), Trouble> {
+        let deleted: Vec<String> =
+            records.iter().filter(|record| record.is_deleted).map(|record| record.external_id.clone()).collect();
+        if deleted.is_empty() {
+            return Ok(());
+        }
+        let mut conn = self.env.db.acquire().await?;
+        let known = documents::types_of(&mut conn, self.tenant_id, self.source_id, &deleted).await?;
+        records.retain(|record| !record.is_deleted || known.iter().any(|(name, _)| *name == record.external_id));
+        Ok(())
+    }
+
+    fn progress(&self, remembered: &[Remembered], n_failed: usize) -> Progress {
+        let count = |wanted: &[Change]| {
+            i64::try_from(remembered.iter().filter(|r| wanted.contains(&r.change)).count()).unwrap_or(i64::MAX)
+        };
+        let texts: usize = remembered.iter().map(|r| r.n_embedded).sum();
+        let chars: usize = remembered.iter().map(|r| r.embedded_chars).sum();
+        let (embed_tokens, cost_micros) = self.env.embedder.cost(chars);
+        let batch = usize::try_from(self.env.config.embedding_batch_size).unwrap_or(32);
+        Progress {
+            created: count(&[Change::Created]),
+            updated: count(&[Change::Updated]),
+            unchanged: count(&[Change::Unchanged, Change::Superseded]),
+            deleted: count(&[Change::Deleted]),
+            failed: i64::try_from(n_failed).unwrap_or(i64::MAX),
+            embed_calls: i64::try_from(texts.div_ceil(batch)).unwrap_or(i64::MAX),
+            embed_texts: i64::try_from(texts).unwrap_or(i64::MAX),
+            embed_tokens,
+            cost_micros,
+        }
+    }
+}
+
+fn record(source_id: SourceId, provider: Provider, item: Item) -> Record {
+    let Item { raw, title, text, mentions } = item;
+    Record {
+        title,
+        source_version: raw.source_updated_at.map(|at| at.timestamp_micros()).filter(|_| !raw.is_deleted),
+        raw_payload: Some(raw.payload),
+        source_metadata: json!({ "provider": provider }),
+        source_created_at: raw.source_created_at,
+        source_updated_at: raw.source_updated_at,
+        is_deleted: raw.is_deleted,
+        mentions: Some(mentions),
+        ..Record::new(source_id, raw.external_id, raw.document_type, text)
+    }
+}
+
+fn tombstone(source_id: SourceId, name: String, document_type: String) -> Record {
+    Record { is_deleted: true, mentions: Some(Vec::new()), ..Record::new(source_id, name, document_type, "") }
+}
