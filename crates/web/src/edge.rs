@@ -25,6 +25,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const LARGE_BYTES: u64 = 1 << 20;
 /// Longer than fetching one may take: who asks first waits for that.
 const RECORDING_LIMIT: Duration = Duration::from_secs(660);
+/// Connecting an account asks its provider, twice.
+const CONNECT_LIMIT: Duration = Duration::from_secs(90);
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
@@ -87,6 +89,13 @@ fn limit(config: &engine::Config, method: &str, route: &str, headers: &HeaderMap
     let is_door = ["/ingest/{key}", "/functions/v1/ingest-activity"].contains(&route);
     if route.ends_with("/activities/{id}/recording") {
         return RECORDING_LIMIT;
+    }
+    let asks_provider = matches!(
+        (method, route),
+        ("GET", "/oauth/{provider}/callback") | ("POST", "/api/v1/sources" | "/sources" | "/sources/{id}/key")
+    );
+    if asks_provider {
+        return CONNECT_LIMIT.max(Duration::from_secs(config.request_secs));
     }
     let is_long = is_document || (is_door && bytes > LARGE_BYTES);
     Duration::from_secs(if is_long { config.document_secs } else { config.request_secs })

@@ -48,6 +48,8 @@ pub(crate) enum ApiError {
     Unavailable(#[source] anyhow::Error),
     #[error("It cannot be had from where it lies")]
     Provider(String),
+    #[error("It was not connected")]
+    NotConnected(StatusCode, String),
     #[error("The database is not ready")]
     NotReady(String),
     #[error("Something went wrong here")]
@@ -96,6 +98,7 @@ impl ApiError {
             Self::DatabaseAway(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/database-away"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/unavailable"),
             Self::Provider(_) => (StatusCode::BAD_GATEWAY, "/problems/provider"),
+            Self::NotConnected(status, _) => (*status, "/problems/not-connected"),
             Self::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "/problems/not-ready"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "/problems/internal"),
         }
@@ -110,6 +113,7 @@ impl ApiError {
             | Self::OverLimit(what)
             | Self::Conflict(what)
             | Self::Provider(what)
+            | Self::NotConnected(_, what)
             | Self::NotReady(what) => what.clone(),
             Self::Unverified => "check the address, the signature or bearer key, and that the channel is active".into(),
             Self::TooMany(_) | Self::Full => "nothing was kept; send it again after Retry-After".into(),

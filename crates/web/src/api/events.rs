@@ -42,7 +42,7 @@ pub(crate) struct Resume {
 /// What a stream says about a change.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Change<'a> {
-    /// `lane:<name>`, or a kind of page: alerts, workers …
+    /// `lane:<name>`, or what changed: activities, sources, jobs, nodes, alerts, workers …
     #[schema(example = "lane:upkeep")]
     kind: &'a str,
     id: &'a str,

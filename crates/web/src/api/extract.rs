@@ -4,8 +4,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use axum::extract::rejection::{FormRejection, JsonRejection};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Request};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -39,9 +40,20 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = ApiError;
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let json = axum::Json::from_request(request, state).await;
+        let json = <axum::Json<T> as FromRequest<S>>::from_request(request, state).await;
         json.map(|axum::Json(value)| Self(value))
             .map_err(|rejection: JsonRejection| malformed(rejection.status(), rejection.body_text()))
+    }
+}
+
+/// A body that may be left out.
+impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
+        if !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(None);
+        }
+        <Self as FromRequest<S>>::from_request(request, state).await.map(Some)
     }
 }
 

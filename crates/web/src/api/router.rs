@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Redirect};
 use axum::routing::{any, get, post};
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::{
-    activities, alerts, channels, contacts, dead_letters, documents, events, health, keys, nodes, queues, recordings,
-    rest, schedules, search, webhooks, workers,
+    activities, alerts, channels, clients, contacts, dead_letters, documents, events, health, jobs, keys, nodes,
+    queues, recordings, rest, schedules, search, sources, webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
@@ -72,6 +72,20 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(nodes::change))
         .routes(routes!(contacts::list, contacts::create))
         .routes(routes!(contacts::one))
+        .routes(routes!(sources::list, sources::create))
+        .routes(routes!(sources::one, sources::delete))
+        .routes(routes!(sources::sync))
+        .routes(routes!(sources::pause))
+        .routes(routes!(sources::resume))
+        .routes(routes!(sources::failures))
+        .routes(routes!(sources::retry_failure))
+        .routes(routes!(sources::skip_failure))
+        .routes(routes!(jobs::list))
+        .routes(routes!(jobs::one))
+        .routes(routes!(jobs::retry))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(clients::list))
+        .routes(routes!(clients::one))
         .routes(routes!(webhooks::ingest))
         .routes(routes!(webhooks::ingest_activity))
         .routes(routes!(events::stream))
@@ -92,6 +106,18 @@ fn pages() -> Router<App> {
         .route("/unmatched", get(ui::activities::unmatched))
         .route("/dead-letters", get(ui::dead_letters::show))
         .route("/dead-letters/replay", post(ui::dead_letters::replay))
+        .route("/sources", get(ui::sources::show).post(ui::sources::connect))
+        .route("/sources/{id}", get(ui::source::show))
+        .route("/sources/{id}/key", post(ui::source::replace_key))
+        .route("/sources/{id}/failures", post(ui::source::decide))
+        .route("/sources/{id}/{action}", post(ui::source::act))
+        .route("/settings/integrations", get(async || Redirect::to("/sources")))
+        .route("/oauth/{provider}/authorize", get(ui::oauth::authorize))
+        .route("/oauth/{provider}/callback", get(ui::oauth::callback))
+        .route("/jobs/{id}", get(ui::job::show))
+        .route("/jobs/{id}/{action}", post(ui::job::act))
+        .route("/clients", get(ui::clients::list))
+        .route("/clients/{id}", get(ui::clients::show))
         .route("/nodes", get(ui::nodes::show))
         .route("/nodes/{id}", post(ui::nodes::change))
         .route("/contacts", get(ui::contacts::list).post(ui::contacts::create))

@@ -35,6 +35,8 @@ struct DocumentPage {
     badge: Badge,
     story: &'static str,
     facts: Vec<Fact>,
+    /// What is known of the client that it is a record of.
+    client: Option<String>,
     /// Its tombstone, and nothing else.
     is_deleted: bool,
     /// Something will still happen to it by itself.
@@ -90,6 +92,7 @@ pub(crate) async fn show(
     let Loaded { document, chunks, n_embedded } = load(&app, &visitor, id, MOST_CHUNKS).await?;
     let (activity, payload) = load_activity(&app, &visitor, &document).await?;
     let original = load_original(&app, &visitor, &document, payload).await?;
+    let client = super::search::clients_of(&app, &visitor, &[document.id]).await?.remove(&document.id);
     let (now, title) = (app.env.clock.now(), title(&document));
     let is_settled = activity.as_ref().is_none_or(|a| matches!(a.processing_status.as_str(), "completed" | "failed"));
     let n_chars = document.text.chars().count();
@@ -101,6 +104,7 @@ pub(crate) async fn show(
         badge,
         story,
         facts: facts(&document, now),
+        client,
         is_deleted: document.deleted_at.is_some(),
         is_live: document.deleted_at.is_none() && (document.is_pending() || !is_settled),
         original,
@@ -209,6 +213,12 @@ async fn load_original(
         Some(payload) => {
             Original { what: format!("The record as it came {from}"), facts: Vec::new(), body: pretty(payload), href }
         }
+        None if document.document_type == "client" => Original {
+            what: format!("What records {from} say of one client: its page names them"),
+            facts: Vec::new(),
+            body: String::new(),
+            href: None,
+        },
         None => Original {
             what: format!("A note {from}: its text is all there is"),
             facts: Vec::new(),
@@ -287,7 +297,7 @@ fn steps(document: &Document, n_embedded: usize, activity: Option<&Activity>, no
     let from = clipped(&document.source_name, 80);
     let received = match activity {
         Some(activity) => step("done", format!("Received by {from}"), Some(activity.created_at)),
-        None => step("done", format!("Handed in to {from}"), Some(document.created_at)),
+        None => step("done", format!("{} {from}", origin(document)), Some(document.created_at)),
     };
     let mut steps = vec![received, step("done", "Remembered".into(), Some(document.created_at))];
     if let Some(activity) = activity {
@@ -314,6 +324,15 @@ fn steps(document: &Document, n_embedded: usize, activity: Option<&Activity>, no
         None => step("done", "Nothing to embed".into(), None),
     });
     steps
+}
+
+/// How it came to be here, before the name of its source.
+fn origin(document: &Document) -> &'static str {
+    match document.source_metadata.get("provider") {
+        Some(_) => "Read from",
+        None if document.document_type == "client" => "Made of the records of",
+        None => "Handed in to",
+    }
 }
 
 /// What became of the event in agents' hands.

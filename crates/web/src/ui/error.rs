@@ -12,6 +12,8 @@ struct ErrorPage {
     layout: Layout,
     title: String,
     what_to_do: String,
+    /// Where to go from here.
+    way: (&'static str, &'static str),
     retries: bool,
     status: u16,
     request_id: String,
@@ -42,6 +44,10 @@ pub(crate) fn page(problem: &Problem, is_get: bool) -> String {
         layout: Layout::bare(title.clone()),
         title,
         what_to_do: shown(&what_to_do),
+        way: match problem.r#type {
+            "/problems/not-connected" => ("/sources", "Back to Sources"),
+            _ => ("/", "Go to Home"),
+        },
         retries,
         status: problem.status,
         request_id: problem.request_id.clone(),

@@ -13,10 +13,14 @@ use store::workers::Health;
 use super::flow::{self, FlowPart};
 use super::layout::Layout;
 use super::queues::LaneRow;
+use super::sources::{EventRow, SourceCard, watch};
 use super::text::{When, clipped, number, shown, span, with_code};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::app::{App, DB_LIMIT};
+
+/// So many of the latest events of sources are told.
+const EVENTS: i64 = 8;
 
 #[derive(Template)]
 #[template(path = "home.html")]
@@ -24,6 +28,9 @@ struct HomePage {
     layout: Layout,
     findings: Vec<FindingRow>,
     flow: FlowPart,
+    sources: Vec<SourceCard>,
+    /// What happened to them lately.
+    events: Vec<EventRow>,
     tiles: Vec<Tile>,
     lanes: Vec<LaneRow>,
     /// The operator's; empty for others.
@@ -66,14 +73,20 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
         } else {
             Vec::new()
         };
-        Ok((overview, schedules, flow::load(&app, &visitor).await?))
+        let flow = flow::load(&app, &visitor).await?;
+        let watched = watch(&app, &visitor, None).await?;
+        let mut tx = app.env.db.begin_as(&visitor).await?;
+        let events = store::sources::events(&mut tx, visitor.tenant_id, None, EVENTS).await?;
+        Ok((overview, schedules, flow, watched, events))
     });
-    let (overview, schedules, flow) = loaded.await?;
+    let (overview, schedules, flow, watched, events) = loaded.await?;
     let now = app.env.clock.now();
     html(&HomePage {
         layout: Layout::new(&visitor, now, "Home", "/"),
         findings: overview.findings.iter().map(FindingRow::from).collect(),
         flow,
+        sources: watched.iter().map(|watched| SourceCard::new(&app, watched, now)).collect(),
+        events: events.iter().map(|event| EventRow::new(event, now)).collect(),
         tiles: tiles(&overview, visitor.operates()),
         lanes: overview.queues.iter().map(|counts| LaneRow::new(counts, now)).collect(),
         schedules: schedules.iter().map(|schedule| ScheduleRow::new(schedule, now)).collect(),
@@ -90,6 +103,9 @@ impl From<&Finding> for FindingRow {
                 Some(("/workers".to_owned(), "Workers"))
             }
             "channel_refuses" => Some((format!("/settings/channels/{}#refusals", finding.subject), "What it refused")),
+            "source_reconnect" | "source_error" => Some((format!("/sources/{}", finding.subject), "Open it")),
+            "sync_failed" => Some((format!("/jobs/{}", finding.subject), "Open it")),
+            "provider_client" => Some(("/sources".to_owned(), "Sources")),
             "schedule_failing" => Some(("#schedules".to_owned(), "Schedules")),
             _ => None,
         };
@@ -175,6 +191,7 @@ mod tests {
         assert_eq!(row.todo, [(false, "Open Queues".to_owned())]);
         let typed = Finding { todo: "run `tributary up`".into(), ..finding("no_worker") };
         assert_eq!(FindingRow::from(&typed).todo, [(false, "Run ".to_owned()), (true, "tributary up".to_owned())]);
+        assert_eq!(FindingRow::from(&finding("source_reconnect")).links, [("/sources/upkeep".to_owned(), "Open it")]);
         assert!(FindingRow::from(&finding("long_transaction")).links.is_empty());
     }
 

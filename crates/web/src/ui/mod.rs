@@ -5,6 +5,7 @@ pub(crate) mod assets;
 mod card;
 pub(crate) mod channel;
 pub(crate) mod channels;
+pub(crate) mod clients;
 pub(crate) mod contacts;
 pub(crate) mod dead_letters;
 pub(crate) mod document;
@@ -15,13 +16,17 @@ mod flow;
 pub(crate) mod frame;
 pub(crate) mod home;
 pub(crate) mod item;
+pub(crate) mod job;
 pub(crate) mod lane;
 mod layout;
 pub(crate) mod nodes;
+pub(crate) mod oauth;
 pub(crate) mod queues;
 pub(crate) mod reference;
 pub(crate) mod search;
 pub(crate) mod signin;
+pub(crate) mod source;
+pub(crate) mod sources;
 mod text;
 pub(crate) mod workers;
 
@@ -57,6 +62,14 @@ impl Visitor {
         match &self.0.credential {
             Credential::Session(session) => origin::csrf_token(session),
             Credential::Key(_) => String::new(),
+        }
+    }
+
+    /// The browser's session, as sessions are stored. None for one who came with a key.
+    fn session(&self) -> Option<[u8; 32]> {
+        match &self.0.credential {
+            Credential::Session(session) => Some(store::keys::hash(session)),
+            Credential::Key(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Search: one field, and what memory has for it.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use askama::Template;
@@ -8,8 +9,10 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::text::Part;
 use engine::memory::recall::{Answer, Hit};
+use store::clients;
 use store::memory::sources::Source;
 use store::memory::{Totals, documents, sources};
+use uuid::Uuid;
 
 use super::layout::Layout;
 use super::text::{When, clipped, plural, shown};
@@ -64,6 +67,8 @@ struct HitCard {
     at: When,
     snippet: Vec<Part>,
     why: String,
+    /// The client that it is a record of.
+    client: Option<String>,
 }
 
 pub(crate) async fn show(
@@ -86,7 +91,9 @@ pub(crate) async fn show(
     } else {
         let begun = Instant::now();
         let answer = ask(&app, &visitor, SearchQuery { k: Some(HITS), ..query }).await?;
-        Some(FoundPart::new(answer, begun.elapsed().as_millis(), now))
+        let millis = begun.elapsed().as_millis();
+        let ids: Vec<Uuid> = answer.hits.iter().map(|hit| hit.document_id).collect();
+        Some(FoundPart::new(answer, &clients_of(&app, &visitor, &ids).await?, millis, now))
     };
     let title = if q.is_empty() { "Search".to_owned() } else { format!("{} · Search", clipped(&q, 60)) };
     html(&SearchPage {
@@ -99,6 +106,19 @@ pub(crate) async fn show(
         shown_q: clipped(&q, 200),
         q,
     })
+}
+
+/// The pages of clients that documents are of, by document.
+pub(super) async fn clients_of(
+    app: &App,
+    visitor: &Visitor,
+    documents: &[Uuid],
+) -> Result<HashMap<Uuid, String>, ApiError> {
+    let found = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(visitor).await?;
+        clients::of_documents(&mut tx, documents).await
+    });
+    Ok(found.await?.into_iter().map(|(document, client)| (document, format!("/clients/{client}"))).collect())
 }
 
 fn size(totals: Totals) -> String {
@@ -137,7 +157,7 @@ impl Fields {
 }
 
 impl FoundPart {
-    fn new(answer: Answer, millis: u128, now: DateTime<Utc>) -> Self {
+    fn new(answer: Answer, clients: &HashMap<Uuid, String>, millis: u128, now: DateTime<Utc>) -> Self {
         let n = i64::try_from(answer.hits.len()).unwrap_or(i64::MAX);
         let count = if n >= HITS { format!("The best {n}") } else { plural(n, "result", "results") };
         let note = answer.note.as_deref().map(|note| {
@@ -150,19 +170,26 @@ impl FoundPart {
         Self {
             summary: format!("{count} in {millis} ms"),
             note: note.unwrap_or_default(),
-            hits: answer.hits.into_iter().map(|hit| HitCard::new(hit, now)).collect(),
+            hits: answer.hits.into_iter().map(|hit| HitCard::new(hit, clients, now)).collect(),
         }
     }
 }
 
 impl HitCard {
-    fn new(hit: Hit, now: DateTime<Utc>) -> Self {
+    fn new(hit: Hit, clients: &HashMap<Uuid, String>, now: DateTime<Utc>) -> Self {
         let title = match hit.title.as_deref().map(str::trim) {
             Some(title) if !title.is_empty() => clipped(title, 200),
             _ => clipped(&hit.external_id, 80),
         };
+        let client = clients.get(&hit.document_id).cloned();
+        // A client's own text is its page in few words.
+        let (href, client) = match client {
+            Some(page) if hit.document_type == "client" => (page, None),
+            client => (format!("/documents/{}#c-{}", hit.document_id, hit.chunk_id), client),
+        };
         Self {
-            href: format!("/documents/{}#c-{}", hit.document_id, hit.chunk_id),
+            href,
+            client,
             title,
             kind: clipped(&hit.document_type, 60),
             source: clipped(&hit.source_name, 60),

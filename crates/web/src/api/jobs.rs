@@ -1,0 +1,201 @@
+//! Jobs: every run of work on a source, watched, stopped and tried again.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use domain::{JobId, JobStatus, SourceId};
+use engine::pull::{jobs as syncs, words};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::jobs::{self, Filter};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::auth::{Reading, Writing};
+use super::error::{ApiError, Problem};
+use super::extract::{Path, Query, blank_is_none};
+use super::search::SourceRef;
+use super::sources::{InWords, Spend};
+use crate::app::{App, DB_LIMIT};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Jobs {
+    jobs: Vec<Job>,
+    /// Pass it as `before` to get the page after this one; none on the last.
+    next_before: Option<Uuid>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Job {
+    id: Uuid,
+    source: SourceRef,
+    /// full, delta, push or backfill.
+    #[schema(example = "delta")]
+    kind: String,
+    /// pending, running, completed, failed, paused or cancelled.
+    #[schema(example = "running")]
+    status: String,
+    /// `schedule`, `connect`, or the name of whose key it was.
+    requested_by: String,
+    /// What it does now, or why it waits, in words.
+    step: Option<String>,
+    /// What a person should know of it, such as that a first sync was capped.
+    note: Option<String>,
+    items_processed: i64,
+    items_failed: i64,
+    /// Null while nobody knows.
+    items_total: Option<i64>,
+    created: i64,
+    updated: i64,
+    unchanged: i64,
+    deleted: i64,
+    /// Why it failed: a code.
+    error_message: Option<String>,
+    /// The same in words, with what to do.
+    trouble: Option<InWords>,
+    /// The latest troubles, the newest last: `{at, kind, what}`.
+    #[schema(value_type = Vec<Object>)]
+    error_details: Value,
+    /// Attempts that were used up.
+    error_count: i32,
+    spend: Spend,
+    last_heartbeat: Option<DateTime<Utc>>,
+    started_at: Option<DateTime<Utc>>,
+    finished_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+impl From<jobs::Job> for Job {
+    fn from(job: jobs::Job) -> Self {
+        Self {
+            trouble: words::of_job(&job).map(InWords::from),
+            spend: jobs::Spend::from(&job).into(),
+            id: job.id,
+            source: SourceRef { id: job.source_id, name: job.source_name },
+            kind: job.kind,
+            status: job.status,
+            requested_by: job.requested_by,
+            step: job.step,
+            note: job.note,
+            items_processed: job.items_processed,
+            items_failed: job.items_failed,
+            items_total: job.items_total,
+            created: job.n_created,
+            updated: job.n_updated,
+            unchanged: job.n_unchanged,
+            deleted: job.n_deleted,
+            error_message: job.error_message,
+            error_details: job.error_details,
+            error_count: job.error_count,
+            last_heartbeat: job.last_heartbeat,
+            started_at: job.started_at,
+            finished_at: job.finished_at,
+            created_at: job.created_at,
+            updated_at: job.updated_at,
+        }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JobsQuery {
+    /// Only jobs of this source.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    source: Option<Uuid>,
+    /// Only jobs in this status.
+    #[param(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "blank_is_none")]
+    status: Option<JobStatus>,
+    /// Only older ones than this: `next_before` of the page before.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    before: Option<Uuid>,
+    /// At most so many, 1 to 200. Default 50.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    limit: Option<i64>,
+}
+
+/// The tenant's jobs, the newest first.
+#[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", params(JobsQuery), responses((status = 200, body = Jobs)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Query(query): Query<JobsQuery>,
+) -> Result<Json<Jobs>, ApiError> {
+    let filter = Filter {
+        only: None,
+        source_id: query.source.map(SourceId),
+        status: query.status,
+        before: query.before.map(JobId),
+        limit: query.limit.unwrap_or(50).clamp(1, 200),
+    };
+    let listed = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&caller).await?;
+        jobs::list(&mut tx, caller.tenant_id, filter).await
+    });
+    let listed = listed.await?;
+    let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= filter.limit);
+    let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
+    Ok(Json(Jobs { jobs: listed.into_iter().map(Job::from).collect(), next_before }))
+}
+
+/// One job.
+#[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Job), (status = 404, body = Problem)))]
+pub(crate) async fn one(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Job>, ApiError> {
+    Ok(Json(load(&app, &caller, JobId(id)).await?.into()))
+}
+
+pub(crate) async fn load(app: &App, caller: &domain::Caller, id: JobId) -> Result<jobs::Job, ApiError> {
+    let found = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(caller).await?;
+        jobs::get(&mut tx, caller.tenant_id, id).await
+    });
+    found.await?.ok_or(ApiError::NotFound("job"))
+}
+
+/// Has a failed or cancelled job go on from where it was.
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", tag = "jobs", params(("id" = Uuid, Path)),
+    responses((status = 202, body = Job), (status = 404, body = Problem),
+        (status = 409, body = Problem, description = "It is not over, another one is under way, or the source is not synced now")))]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<(StatusCode, Json<Job>), ApiError> {
+    go_on(&app, &caller, JobId(id)).await?;
+    Ok((StatusCode::ACCEPTED, Json(load(&app, &caller, JobId(id)).await?.into())))
+}
+
+pub(crate) async fn go_on(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {
+    load(app, caller, id).await?;
+    match store::within(DB_LIMIT, syncs::retry(&app.env, caller, id)).await? {
+        true => Ok(()),
+        false => Err(ApiError::Conflict("only a job that failed or was cancelled can be tried again".into())),
+    }
+}
+
+/// Ends a job where it is. What it has brought stays; the next sync begins anew.
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Job), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over")))]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Job>, ApiError> {
+    end(&app, &caller, JobId(id)).await?;
+    Ok(Json(load(&app, &caller, JobId(id)).await?.into()))
+}
+
+pub(crate) async fn end(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {
+    load(app, caller, id).await?;
+    match store::within(DB_LIMIT, syncs::cancel(&app.env, caller, id)).await? {
+        true => Ok(()),
+        false => Err(ApiError::Conflict("the job is over already".into())),
+    }
+}

@@ -1,0 +1,603 @@
+//! Sources: accounts at providers, connected, watched, synced and let go.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use chrono::{DateTime, Utc};
+use domain::{JobKind, Provider, Secret, SourceId, Transport};
+use engine::pull::connect::{self, ConnectError};
+use engine::pull::jobs::{self as syncs, Asked};
+use engine::pull::words;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::forgotten::Counted;
+use store::{jobs, sources};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::auth::{Reading, Writing};
+use super::error::{ApiError, Problem};
+use super::extract::{self, Path, Query};
+use crate::app::{App, DB_LIMIT};
+
+/// How many of the latest events a source tells.
+const EVENTS: i64 = 50;
+const MOST_FAILURES: i64 = 200;
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Sources {
+    sources: Vec<Source>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Source {
+    id: Uuid,
+    /// hubspot, google_drive or quickbooks.
+    #[schema(example = "hubspot")]
+    provider: String,
+    name: String,
+    /// The provider's own name for the account.
+    account: Option<String>,
+    /// active, token_refresh_failed, subscription_expired, provider_error, paused or disconnected.
+    #[schema(example = "active")]
+    status: String,
+    /// A code, such as `refresh_token_invalid: invalid_grant`.
+    status_message: Option<String>,
+    status_at: DateTime<Utc>,
+    /// What needs a person; null while it goes on by itself.
+    trouble: Option<InWords>,
+    /// rest, mcp, or fixtures for sample data.
+    #[schema(example = "rest")]
+    transport: String,
+    token_expires_at: Option<DateTime<Utc>>,
+    /// How often it is synced by itself, in seconds.
+    sync_every_secs: f64,
+    next_sync_at: Option<DateTime<Utc>>,
+    last_successful_sync_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    /// How many documents it has.
+    documents: i64,
+    /// Records that could not be read, and nobody has decided about.
+    failures: i64,
+    /// The job that waits, runs or is paused.
+    live_job_id: Option<Uuid>,
+}
+
+/// What is wrong, and what to do about it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct InWords {
+    what: String,
+    todo: String,
+}
+
+impl From<words::Trouble> for InWords {
+    fn from(trouble: words::Trouble) -> Self {
+        Self { what: trouble.what, todo: trouble.todo }
+    }
+}
+
+impl From<sources::Source> for Source {
+    fn from(source: sources::Source) -> Self {
+        Self {
+            trouble: words::of_source(&source).map(InWords::from),
+            id: source.id,
+            provider: source.provider,
+            name: source.name,
+            account: source.account,
+            status: source.status,
+            status_message: source.status_message,
+            status_at: source.status_at,
+            transport: source.transport,
+            token_expires_at: source.token_expires_at,
+            sync_every_secs: source.sync_every_secs,
+            next_sync_at: source.next_sync_at,
+            last_successful_sync_at: source.last_successful_sync_at,
+            created_at: source.created_at,
+            documents: source.n_documents,
+            failures: source.n_failures,
+            live_job_id: source.live_job,
+        }
+    }
+}
+
+/// The tenant's sources, the oldest first.
+#[utoipa::path(get, path = "/api/v1/sources", tag = "sources", responses((status = 200, body = Sources)))]
+pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Sources>, ApiError> {
+    let listed = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&caller).await?;
+        sources::list(&mut tx, caller.tenant_id, None).await
+    });
+    Ok(Json(Sources { sources: listed.await?.into_iter().map(Source::from).collect() }))
+}
+
+/// A source with what it brought, what that took, and what happened lately.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WholeSource {
+    #[serde(flatten)]
+    source: Source,
+    document_types: Vec<OfType>,
+    spend: Spend,
+    /// The newest first.
+    events: Vec<SourceEvent>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OfType {
+    #[schema(example = "hubspot.contact")]
+    document_type: String,
+    documents: i64,
+}
+
+/// What embedding took, over the jobs that are still known.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Spend {
+    embed_calls: i64,
+    embed_texts: i64,
+    /// Estimated.
+    embed_tokens: i64,
+    /// Estimated, in millionths of a dollar.
+    cost_micros: i64,
+    /// The same for a thousand documents that were new or had changed; null while there are none.
+    cost_micros_per_1000_documents: Option<i64>,
+}
+
+impl From<jobs::Spend> for Spend {
+    fn from(spend: jobs::Spend) -> Self {
+        Self {
+            embed_calls: spend.embed_calls,
+            embed_texts: spend.embed_texts,
+            embed_tokens: spend.embed_tokens,
+            cost_micros: spend.cost_micros,
+            cost_micros_per_1000_documents: spend.per_thousand(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SourceEvent {
+    /// good, info or trouble.
+    #[schema(example = "good")]
+    tone: String,
+    what: String,
+    job_id: Option<Uuid>,
+    at: DateTime<Utc>,
+}
+
+impl From<sources::Event> for SourceEvent {
+    fn from(event: sources::Event) -> Self {
+        Self { tone: event.tone, what: event.what, job_id: event.job_id, at: event.at }
+    }
+}
+
+/// One source.
+#[utoipa::path(get, path = "/api/v1/sources/{id}", tag = "sources", params(("id" = Uuid, Path)),
+    responses((status = 200, body = WholeSource), (status = 404, body = Problem)))]
+pub(crate) async fn one(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Path(id): Path<Uuid>,
+) -> Result<Json<WholeSource>, ApiError> {
+    let (id, tenant_id) = (SourceId(id), caller.tenant_id);
+    let loaded = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&caller).await?;
+        let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
+        let counts = sources::counts(&mut tx, tenant_id, id).await?;
+        let spend = jobs::spend(&mut tx, tenant_id, id).await?;
+        Ok(Some((source, counts, spend, sources::events(&mut tx, tenant_id, Some(id), EVENTS).await?)))
+    });
+    let (source, counts, spend, events) = loaded.await?.ok_or(ApiError::NotFound("source"))?;
+    let of_type = |(document_type, documents)| OfType { document_type, documents };
+    Ok(Json(WholeSource {
+        source: source.into(),
+        document_types: counts.into_iter().map(of_type).collect(),
+        spend: spend.into(),
+        events: events.into_iter().map(SourceEvent::from).collect(),
+    }))
+}
+
+/// One of the caller's sources.
+pub(crate) async fn load(app: &App, caller: &domain::Caller, id: SourceId) -> Result<sources::Source, ApiError> {
+    let found = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(caller).await?;
+        sources::get(&mut tx, caller.tenant_id, id).await
+    });
+    found.await?.ok_or(ApiError::NotFound("source"))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddSource {
+    /// hubspot, google_drive or quickbooks.
+    #[schema(value_type = String, example = "hubspot")]
+    pub provider: Provider,
+    /// HubSpot: the token of a private app. Other accounts are connected in a browser, at `/oauth/{provider}/authorize`.
+    #[schema(value_type = Option<String>)]
+    pub key: Option<Secret>,
+    /// Connects sample data instead of an account, where `INTEGRATIONS_USE_FIXTURES` is on.
+    #[serde(default)]
+    pub fixtures: bool,
+    /// How it is read: rest (default) or mcp.
+    #[schema(value_type = Option<String>, example = "rest")]
+    pub transport: Option<Transport>,
+    /// The source whose key this one replaces; left out: a new one, or the one that the account already is.
+    pub source_id: Option<Uuid>,
+}
+
+/// Connects a source, by a key or with sample data. Its first sync begins at once.
+#[utoipa::path(post, path = "/api/v1/sources", tag = "sources", request_body = AddSource,
+    responses((status = 201, body = Source), (status = 400, body = Problem),
+        (status = 409, body = Problem, description = "It is connected in a browser: the detail says where"), (status = 502, body = Problem)))]
+pub(crate) async fn create(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    extract::Json(new): extract::Json<AddSource>,
+) -> Result<(StatusCode, Json<Source>), ApiError> {
+    let id = add(&app, &caller, new).await?;
+    Ok((StatusCode::CREATED, Json(load(&app, &caller, id).await?.into())))
+}
+
+/// Connects a source, for the API and the page.
+pub(crate) async fn add(app: &App, caller: &domain::Caller, new: AddSource) -> Result<SourceId, ApiError> {
+    let (tenant_id, provider) = (caller.tenant_id, new.provider);
+    let id = match (new.fixtures, new.key) {
+        (true, Some(_)) => return Err(malformed("either a key or fixtures, not both")),
+        (true, None) if !app.env.providers.uses_fixtures() => {
+            let what = "sample data can be connected where INTEGRATIONS_USE_FIXTURES=true was set at start";
+            return Err(ApiError::NotConnected(StatusCode::CONFLICT, what.into()));
+        }
+        (true, None) => connect::with_fixtures(&app.env, tenant_id, provider).await?,
+        (false, None) => {
+            let (who, base_url) = (provider.label(), app.env.config.base_url());
+            let or_key = if provider == Provider::Hubspot { ", or send the `key` of a private app" } else { "" };
+            let what = format!(
+                "{who} asks a person: open {base_url}/oauth/{provider}/authorize in a browser that is signed in here{or_key}"
+            );
+            return Err(ApiError::NotConnected(StatusCode::CONFLICT, what));
+        }
+        (false, Some(key)) => {
+            let transport = asked_transport(new.transport)?;
+            let key = Secret::new(key.reveal().trim());
+            if key.reveal().is_empty() {
+                return Err(malformed("the key is empty"));
+            }
+            if let Some(id) = new.source_id {
+                load(app, caller, SourceId(id)).await?;
+            }
+            // In a task of its own: whoever asked may go, and what the provider said is stored all the same.
+            let (env, reconnect) = (app.env.clone(), new.source_id.map(SourceId));
+            let connecting =
+                tokio::spawn(
+                    async move { connect::with_key(&env, tenant_id, provider, &key, reconnect, transport).await },
+                );
+            connecting.await.map_err(|_| interrupted())??
+        }
+    };
+    tracing::info!(source.id = %id, tenant.id = %tenant_id, "{provider} source {id} was connected by key {}", caller.key_id);
+    Ok(id)
+}
+
+/// The task that connects died; without what it said, which can hold anything.
+pub(crate) fn interrupted() -> ApiError {
+    ApiError::Internal(anyhow::anyhow!("connecting a source was interrupted"))
+}
+
+/// How a source that a person connects is read.
+pub(crate) fn asked_transport(asked: Option<Transport>) -> Result<Transport, ApiError> {
+    match asked.unwrap_or_default() {
+        Transport::Fixtures => Err(malformed("transport is rest or mcp; sample data is connected with `fixtures`")),
+        transport => Ok(transport),
+    }
+}
+
+impl From<ConnectError> for ApiError {
+    fn from(error: ConnectError) -> Self {
+        let status = match error {
+            ConnectError::Store(error) => return error.into(),
+            ConnectError::NotSetUp(..) | ConnectError::OtherAccount(..) => StatusCode::CONFLICT,
+            ConnectError::Denied(..) => StatusCode::FORBIDDEN,
+            ConnectError::OurClient(_) | ConnectError::Trouble(_) => StatusCode::BAD_GATEWAY,
+            ConnectError::UnknownState | ConnectError::BadCode | ConnectError::NoKeys(_) => StatusCode::BAD_REQUEST,
+        };
+        Self::NotConnected(status, error.to_string())
+    }
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SyncSource {
+    /// `full` reads everything again, `delta` what changed. Left out: what changed, or everything where nothing was read to the end yet.
+    #[schema(value_type = Option<String>, example = "delta")]
+    pub kind: Option<JobKind>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SyncAsked {
+    job_id: Uuid,
+    /// False: this one was under way already.
+    is_new: bool,
+}
+
+impl From<Asked> for SyncAsked {
+    fn from(asked: Asked) -> Self {
+        match asked {
+            Asked::Started(id) => Self { job_id: id.0, is_new: true },
+            Asked::Running(id) => Self { job_id: id.0, is_new: false },
+        }
+    }
+}
+
+/// Starts a sync, unless one is under way. The body may be left out.
+#[utoipa::path(post, path = "/api/v1/sources/{id}/sync", tag = "sources", params(("id" = Uuid, Path)), request_body = SyncSource,
+    responses((status = 202, body = SyncAsked), (status = 400, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem, description = "It is paused or disconnected, or has to be reconnected first")))]
+pub(crate) async fn sync(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+    wanted: Option<extract::Json<SyncSource>>,
+) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
+    let kind = wanted.and_then(|extract::Json(wanted)| wanted.kind);
+    Ok((StatusCode::ACCEPTED, Json(start_sync(&app, &caller, SourceId(id), kind).await?.into())))
+}
+
+pub(crate) async fn start_sync(
+    app: &App,
+    caller: &domain::Caller,
+    id: SourceId,
+    kind: Option<JobKind>,
+) -> Result<Asked, ApiError> {
+    if matches!(kind, Some(JobKind::Push | JobKind::Backfill)) {
+        return Err(malformed("kind is full or delta"));
+    }
+    let asked = syncs::sync(&app.env, caller.tenant_id, id, kind, &caller.key_name);
+    store::within(DB_LIMIT, asked).await?.ok_or(ApiError::NotFound("source"))
+}
+
+/// Stops syncing a source until it is resumed. What runs stops at its next page.
+#[utoipa::path(post, path = "/api/v1/sources/{id}/pause", tag = "sources", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    set_paused(&app, &caller, SourceId(id), true).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Has a paused source synced again, from where it stopped.
+#[utoipa::path(post, path = "/api/v1/sources/{id}/resume", tag = "sources", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    set_paused(&app, &caller, SourceId(id), false).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn set_paused(
+    app: &App,
+    caller: &domain::Caller,
+    id: SourceId,
+    is_paused: bool,
+) -> Result<(), ApiError> {
+    let changed = store::within(DB_LIMIT, async {
+        match is_paused {
+            true => syncs::pause_source(&app.env, caller.tenant_id, id).await,
+            false => syncs::resume_source(&app.env, caller.tenant_id, id).await,
+        }
+    });
+    if changed.await? { Ok(()) } else { Err(ApiError::NotFound("source")) }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteQuery {
+    /// Also removes everything that came from it, for good. Default false: it is kept.
+    #[serde(default)]
+    forget: bool,
+}
+
+/// What is being removed.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Forgotten {
+    documents: i64,
+    /// The pieces they are found by.
+    chunks: i64,
+    clients: i64,
+    jobs: i64,
+}
+
+impl From<Counted> for Forgotten {
+    fn from(Counted { documents, chunks, clients, jobs }: Counted) -> Self {
+        Self { documents, chunks, clients, jobs }
+    }
+}
+
+/// Disconnects a source: its tokens are removed at once and nothing more is read. With `forget`, everything that came from it goes too.
+#[utoipa::path(delete, path = "/api/v1/sources/{id}", tag = "sources", params(("id" = Uuid, Path), DeleteQuery),
+    responses((status = 204, description = "Disconnected; what it brought is kept"),
+        (status = 202, body = Forgotten, description = "Disconnected; all of this is being removed"), (status = 404, body = Problem)))]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+    Query(query): Query<DeleteQuery>,
+) -> Result<Response, ApiError> {
+    Ok(match let_go(&app, &caller, SourceId(id), query.forget).await? {
+        Some(counted) => (StatusCode::ACCEPTED, Json(Forgotten::from(counted))).into_response(),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+/// Disconnects a source; with what will go where it is forgotten too.
+pub(crate) async fn let_go(
+    app: &App,
+    caller: &domain::Caller,
+    id: SourceId,
+    is_forgotten: bool,
+) -> Result<Option<Counted>, ApiError> {
+    let tenant_id = caller.tenant_id;
+    let counted = store::within(DB_LIMIT, async {
+        if is_forgotten {
+            return Ok(connect::forget(&app.env, tenant_id, id, &caller.key_name).await?.map(Some));
+        }
+        Ok(connect::disconnect(&app.env, tenant_id, id).await?.then_some(None))
+    });
+    let counted = counted.await?.ok_or(ApiError::NotFound("source"))?;
+    let done = if is_forgotten { "is being forgotten" } else { "was disconnected" };
+    tracing::info!(source.id = %id, tenant.id = %tenant_id, "source {id} {done}, as key {} asked", caller.key_id);
+    Ok(counted)
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Failures {
+    failures: Vec<Failure>,
+}
+
+/// A record that could not be read.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Failure {
+    #[schema(example = "contact:51")]
+    external_id: String,
+    job_id: Option<Uuid>,
+    reason: String,
+    /// What came, as far as it is JSON. Somebody else wrote it.
+    payload: Option<Value>,
+    /// How often it failed.
+    n_failed: i32,
+    failed_at: DateTime<Utc>,
+    /// Since when it is left out.
+    skipped_at: Option<DateTime<Utc>>,
+}
+
+/// Records that could not be read, the latest first, skipped ones last. The first 200.
+#[utoipa::path(get, path = "/api/v1/sources/{id}/failures", tag = "sources", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Failures), (status = 404, body = Problem)))]
+pub(crate) async fn failures(
+    State(app): State<App>,
+    Reading(caller): Reading,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Failures>, ApiError> {
+    let (id, tenant_id) = (SourceId(id), caller.tenant_id);
+    let loaded = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin_as(&caller).await?;
+        let source = sources::get(&mut tx, tenant_id, id).await?;
+        Ok((source, jobs::failures(&mut tx, tenant_id, id, MOST_FAILURES).await?))
+    });
+    let (Some(_), failures) = loaded.await? else { return Err(ApiError::NotFound("source")) };
+    let failure = |failure: jobs::Failure| Failure {
+        external_id: failure.external_id,
+        job_id: failure.job_id,
+        reason: failure.reason,
+        payload: failure.payload,
+        n_failed: failure.n_failed,
+        failed_at: failure.failed_at,
+        skipped_at: failure.skipped_at,
+    };
+    Ok(Json(Failures { failures: failures.into_iter().map(failure).collect() }))
+}
+
+/// Reads a record again that could not be read, by a job of its own.
+#[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/retry", tag = "sources",
+    params(("id" = Uuid, Path), ("external_id" = String, Path)),
+    responses((status = 202, body = SyncAsked), (status = 404, body = Problem),
+        (status = 409, body = Problem, description = "A sync is under way, or the source is not synced now")))]
+pub(crate) async fn retry_failure(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path((id, external_id)): Path<(Uuid, String)>,
+) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
+    let asked = read_again(&app, &caller, SourceId(id), external_id).await?;
+    Ok((StatusCode::ACCEPTED, Json(asked.into())))
+}
+
+pub(crate) async fn read_again(
+    app: &App,
+    caller: &domain::Caller,
+    id: SourceId,
+    external_id: String,
+) -> Result<Asked, ApiError> {
+    let tenant_id = caller.tenant_id;
+    if external_id.contains('\0') {
+        return Err(ApiError::NotFound("record"));
+    }
+    let asked = store::within(DB_LIMIT, async {
+        let mut conn = app.env.db.acquire().await?;
+        if !jobs::is_failure(&mut conn, tenant_id, id, &external_id).await? {
+            return Ok(None);
+        }
+        drop(conn);
+        syncs::retry_failures(&app.env, tenant_id, id, &[external_id], &caller.key_name).await
+    });
+    match asked.await?.ok_or(ApiError::NotFound("record"))? {
+        Asked::Running(_) => {
+            let what = "a sync of this source is under way, which may read it; try again when it has ended";
+            Err(ApiError::Conflict(what.into()))
+        }
+        started => Ok(started),
+    }
+}
+
+/// Leaves a record out that could not be read. It no longer counts as open.
+#[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/skip", tag = "sources",
+    params(("id" = Uuid, Path), ("external_id" = String, Path)),
+    responses((status = 204), (status = 404, body = Problem)))]
+pub(crate) async fn skip_failure(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path((id, external_id)): Path<(Uuid, String)>,
+) -> Result<StatusCode, ApiError> {
+    leave_out(&app, &caller, SourceId(id), &external_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn leave_out(
+    app: &App,
+    caller: &domain::Caller,
+    id: SourceId,
+    external_id: &str,
+) -> Result<(), ApiError> {
+    let tenant_id = caller.tenant_id;
+    if external_id.contains('\0') {
+        return Err(ApiError::NotFound("record"));
+    }
+    let skipped = store::within(DB_LIMIT, async {
+        let mut tx = app.env.db.begin().await?;
+        let is_skipped = jobs::skip_failure(&mut tx, app.env.clock.sql(), tenant_id, id, external_id).await?;
+        tx.notify(sources::changed(tenant_id, id));
+        tx.commit().await?;
+        Ok(is_skipped)
+    });
+    if skipped.await? { Ok(()) } else { Err(ApiError::NotFound("record")) }
+}
+
+fn malformed(what: impl Into<String>) -> ApiError {
+    ApiError::Malformed(StatusCode::BAD_REQUEST, what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_nothing_was_connected_is_told_apart() {
+        let status = |error: ConnectError| ApiError::from(error).into_response().status().as_u16();
+        assert_eq!(status(ConnectError::UnknownState), 400);
+        assert_eq!(status(ConnectError::Denied("HubSpot", "access_denied".into())), 403);
+        assert_eq!(status(ConnectError::NotSetUp("HubSpot", "HUBSPOT")), 409);
+        assert_eq!(status(ConnectError::OtherAccount("1".into(), "2".into())), 409);
+        assert_eq!(status(ConnectError::OurClient("HubSpot")), 502);
+        assert_eq!(status(ConnectError::Store(store::Error::TimedOut)), 503);
+    }
+
+    #[test]
+    fn sample_data_is_no_transport_that_one_asks_for() {
+        assert!(matches!(asked_transport(None), Ok(Transport::Rest)));
+        assert!(matches!(asked_transport(Some(Transport::Mcp)), Ok(Transport::Mcp)));
+        assert!(asked_transport(Some(Transport::Fixtures)).is_err());
+    }
+}

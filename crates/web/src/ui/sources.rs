@@ -1,0 +1,447 @@
+//! Sources: the accounts that are read, how each is, and how one more is connected.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use domain::{Caller, JobId, JobStatus, Provider, Scope, SourceId, SourceStatus, Transport};
+use engine::pull::connect;
+use engine::pull::words::{self, Trouble};
+use serde::Deserialize;
+use store::forgotten;
+use store::jobs::{self, Filter, Job};
+use store::sources::{self, Event, Source};
+
+use super::card::Doing;
+use super::channels::given;
+use super::flash::flashes;
+use super::job;
+use super::layout::Layout;
+use super::source;
+use super::text::{When, clipped, plural};
+use super::{Posted, Visitor, html};
+use crate::api::error::ApiError;
+use crate::api::extract::Query;
+use crate::api::sources::{AddSource, add};
+use crate::app::{App, DB_LIMIT};
+
+pub(super) const HERE: &str = "/sources";
+
+#[derive(Template)]
+#[template(path = "sources.html")]
+struct SourcesPage {
+    layout: Layout,
+    flash: &'static str,
+    cards: Vec<SourceCard>,
+    offers: Vec<Offer>,
+    /// Sample data can be connected.
+    has_samples: bool,
+    /// Why the last try to connect failed, if one did.
+    trouble: String,
+    is_operator: bool,
+    may_act: bool,
+    csrf: String,
+}
+
+/// A source in few words.
+pub(super) struct SourceCard {
+    pub id: String,
+    pub href: String,
+    pub name: String,
+    pub provider: &'static str,
+    pub account: String,
+    /// How it is read, where that is not the usual way.
+    pub by: &'static str,
+    pub health: Health,
+    pub documents: String,
+    /// Records that could not be read; empty: none.
+    pub failures: String,
+    pub last: When,
+    pub next: When,
+    /// Where to allow it again, when that is what it needs.
+    pub reconnect: Option<String>,
+    /// What waits or runs, and where to look at it.
+    pub doing: Option<(String, Doing)>,
+}
+
+/// How a source is: a coloured word and a sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Health {
+    pub class: &'static str,
+    pub word: &'static str,
+    pub story: String,
+    /// Empty: nothing.
+    pub todo: String,
+}
+
+/// A source with its job that waits or runs, else the last one.
+pub(super) struct Watched {
+    pub source: Source,
+    pub job: Option<Job>,
+    pub is_being_forgotten: bool,
+}
+
+/// The caller's sources, the oldest first, or just one.
+pub(super) async fn watch(app: &App, caller: &Caller, only: Option<SourceId>) -> store::Result<Vec<Watched>> {
+    let tenant_id = caller.tenant_id;
+    let mut conn = app.env.db.acquire().await?;
+    let going = forgotten::under_way(&mut conn, tenant_id).await?;
+    drop(conn);
+    let mut tx = app.env.db.begin_as(caller).await?;
+    let mut watched = Vec::new();
+    for source in sources::list(&mut tx, tenant_id, only).await? {
+        let job = match source.live_job {
+            Some(id) => jobs::get(&mut tx, tenant_id, JobId(id)).await?,
+            None => {
+                let newest = Filter { source_id: Some(SourceId(source.id)), limit: 1, ..Filter::default() };
+                jobs::list(&mut tx, tenant_id, newest).await?.pop()
+            }
+        };
+        watched.push(Watched { is_being_forgotten: going.contains(&source.id), source, job });
+    }
+    Ok(watched)
+}
+
+impl SourceCard {
+    pub fn new(app: &App, watched: &Watched, now: DateTime<Utc>) -> Self {
+        let Watched { source, job, is_being_forgotten } = watched;
+        let live = job.as_ref().filter(|job| !job.status().is_over() && !is_being_forgotten);
+        let health = Health::new(source, job.as_ref(), *is_being_forgotten);
+        Self {
+            id: source.id.to_string(),
+            href: format!("{HERE}/{}", source.id),
+            name: clipped(&source.name, 100),
+            provider: source.label(),
+            account: clipped(source.account.as_deref().unwrap_or_default(), 80),
+            by: by(source),
+            health,
+            documents: plural(source.n_documents, "document", "documents"),
+            failures: match source.n_failures {
+                0 => String::new(),
+                n => format!("{} could not be read", plural(n, "record", "records")),
+            },
+            last: When::maybe(source.last_successful_sync_at, now),
+            next: When::maybe(source.next_sync_at.filter(|_| is_synced(source)), now),
+            reconnect: reconnect(app, source).filter(|_| source.status() == SourceStatus::TokenRefreshFailed),
+            doing: live.map(|job| (format!("/jobs/{}", job.id), job::doing(job, now))),
+        }
+    }
+}
+
+/// Whether it is read by itself.
+pub(super) fn is_synced(source: &Source) -> bool {
+    matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
+}
+
+fn by(source: &Source) -> &'static str {
+    match source.transport() {
+        Transport::Rest => "",
+        Transport::Mcp => "through its MCP server",
+        Transport::Fixtures => "sample data",
+    }
+}
+
+/// Where a person allows a source again, by the provider's own pages; none where it is connected by a key, or our app is not set up.
+pub(super) fn reconnect(app: &App, source: &Source) -> Option<String> {
+    let provider = source.provider()?;
+    let is_keyed = source.status_message.as_deref() == Some("key_refused") || source.transport() == Transport::Fixtures;
+    let is_possible = !is_keyed && app.env.providers.app(provider).is_some();
+    is_possible.then(|| format!("/oauth/{provider}/authorize?source={}", source.id))
+}
+
+impl Health {
+    pub fn new(source: &Source, job: Option<&Job>, is_being_forgotten: bool) -> Self {
+        let who = source.label();
+        let well = |class, word, story: String| Self { class, word, story, todo: String::new() };
+        if is_being_forgotten {
+            return well("deleted", "being forgotten", "Everything that came from it is being removed.".into());
+        }
+        if let Some(Trouble { what, todo }) = words::of_source(source) {
+            return match source.status() {
+                SourceStatus::TokenRefreshFailed => Self { class: "dead", word: "reconnect", story: what, todo },
+                SourceStatus::SubscriptionExpired => Self { class: "late", word: "expired", story: what, todo },
+                _ => Self { class: "failed", word: "refused", story: what, todo },
+            };
+        }
+        match (source.status(), job.map(Job::status)) {
+            (SourceStatus::Disconnected, _) => Self {
+                todo: "Connect it again, or forget it.".into(),
+                ..well("stopped", "disconnected", "Nothing is read any more. What it brought is kept.".into())
+            },
+            (SourceStatus::Paused, _) => Self {
+                todo: "Resume goes on where it stopped.".into(),
+                ..well("parked", "paused", "Nothing is read while it is paused.".into())
+            },
+            (_, Some(JobStatus::Running)) if source.last_successful_sync_at.is_none() => {
+                well("working", "reading", format!("Everything that {who} has is read for the first time."))
+            }
+            (_, Some(JobStatus::Running)) => well("working", "reading", "It is being brought up to date.".into()),
+            (_, Some(JobStatus::Pending | JobStatus::Paused)) => {
+                well("waiting", "waiting", "A sync waits for its turn.".into())
+            }
+            (_, Some(JobStatus::Failed)) => Self {
+                todo: "Open its last job to read why, and press Retry there.".into(),
+                ..well("failed", "sync failed", "Its last sync was given up. What was read until then is kept.".into())
+            },
+            _ if source.last_successful_sync_at.is_none() => {
+                well("waiting", "not read yet", "It is connected, and nothing was read to the end yet.".into())
+            }
+            _ => well("alive", "up to date", format!("What {who} had at the last sync is here.")),
+        }
+    }
+}
+
+/// Something that happened to a source.
+pub(super) struct EventRow {
+    pub id: String,
+    /// Drawn as done, waiting or wrong.
+    pub tone: &'static str,
+    pub what: String,
+    pub at: When,
+    pub source: String,
+    pub href: String,
+    pub job: Option<String>,
+}
+
+impl EventRow {
+    pub fn new(event: &Event, now: DateTime<Utc>) -> Self {
+        Self {
+            id: event.id.to_string(),
+            tone: match event.tone.as_str() {
+                "good" => "done",
+                "trouble" => "wrong",
+                _ => "waiting",
+            },
+            what: clipped(&event.what, 500),
+            at: When::new(event.at, now),
+            source: clipped(&event.source_name, 60),
+            href: format!("{HERE}/{}", event.source_id),
+            job: event.job_id.map(|id| format!("/jobs/{id}")),
+        }
+    }
+}
+
+/// A provider that can be connected.
+struct Offer {
+    provider: Provider,
+    name: &'static str,
+    brings: &'static str,
+    /// Where its own pages ask a person; none while our app there is not set up.
+    connect: Option<String>,
+    /// The same, to be read through its MCP server.
+    connect_mcp: Option<String>,
+    takes_key: bool,
+    /// How our app is made there.
+    setup: &'static str,
+    redirect_uri: String,
+    /// The names of the two settings.
+    settings: [String; 2],
+}
+
+impl Offer {
+    fn new(app: &App, provider: Provider) -> Self {
+        let (brings, setup) = match provider {
+            Provider::Hubspot => (
+                "Contacts, companies and deals",
+                "In a HubSpot developer account, create an app that may read contacts, companies and deals.",
+            ),
+            Provider::GoogleDrive => (
+                "Documents and sheets",
+                "In the Google Cloud console, enable the Drive API and create an OAuth client of type Web application.",
+            ),
+            Provider::Quickbooks => {
+                ("Customers and invoices", "At developer.intuit.com, create an app for QuickBooks Online accounting.")
+            }
+        };
+        let (providers, prefix) = (&app.env.providers, connect::settings(provider));
+        let is_set_up = providers.app(provider).is_some();
+        let has_mcp = !providers.uses_fixtures() && providers.connector(provider, Transport::Mcp).is_some();
+        let address = format!("/oauth/{provider}/authorize");
+        Self {
+            provider,
+            name: provider.label(),
+            brings,
+            connect_mcp: (is_set_up && has_mcp).then(|| format!("{address}?transport=mcp")),
+            connect: is_set_up.then_some(address),
+            takes_key: provider == Provider::Hubspot,
+            setup,
+            redirect_uri: connect::redirect_uri(&app.env, provider),
+            settings: [format!("{prefix}_CLIENT_ID"), format!("{prefix}_CLIENT_SECRET")],
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct SourcesQuery {
+    #[serde(default)]
+    done: Flash,
+}
+
+flashes! {
+    Flash {
+        Forgotten = "forgotten": "It is being forgotten: what came from it goes step by step, and then the source itself.",
+    }
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Query(query): Query<SourcesQuery>,
+) -> Result<Response, ApiError> {
+    page(&app, &visitor, query.done, String::new()).await
+}
+
+async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Result<Response, ApiError> {
+    let watched = store::within(DB_LIMIT, watch(app, visitor, None)).await?;
+    let now = app.env.clock.now();
+    let page = SourcesPage {
+        layout: Layout::new(visitor, now, "Sources", HERE),
+        flash: flash.in_words(),
+        cards: watched.iter().map(|watched| SourceCard::new(app, watched, now)).collect(),
+        offers: Provider::ALL.iter().map(|provider| Offer::new(app, *provider)).collect(),
+        has_samples: app.env.providers.uses_fixtures(),
+        trouble,
+        is_operator: visitor.operates(),
+        may_act: visitor.may(Scope::Write),
+        csrf: visitor.csrf(),
+    };
+    Ok(html(&page)?.into_response())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ConnectForm {
+    provider: Provider,
+    #[serde(default)]
+    key: String,
+    /// Sample data, instead.
+    sample: Option<String>,
+}
+
+/// Connects by a key, or sample data; with something wrong about it, the page comes back and says what.
+pub(crate) async fn connect(
+    State(app): State<App>,
+    Posted { caller, form }: Posted<ConnectForm>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let (provider, fixtures) = (form.provider, form.sample.is_some());
+    let key = given(form.key).filter(|_| !fixtures);
+    if key.is_none() && !fixtures {
+        return refused(&app, caller, StatusCode::BAD_REQUEST, "enter the key of a private app").await;
+    }
+    match add(&app, &caller, AddSource { provider, key, fixtures, transport: None, source_id: None }).await {
+        Ok(id) => Ok(source::Flash::Connected.back(&format!("{HERE}/{id}"))),
+        Err(ApiError::Malformed(status, what) | ApiError::NotConnected(status, what)) => {
+            refused(&app, caller, status, &what).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn refused(
+    app: &App,
+    caller: crate::api::auth::Caller,
+    status: StatusCode,
+    what: &str,
+) -> Result<Response, ApiError> {
+    let trouble = format!("It was not connected: {}.", clipped(what, 300).trim_end_matches('.'));
+    let mut response = page(app, &Visitor(caller), Flash::Nothing, trouble).await?;
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    pub fn now() -> DateTime<Utc> {
+        "2026-11-15T12:00:00Z".parse().expect("a time")
+    }
+
+    pub fn source(status: SourceStatus, code: Option<&str>) -> Source {
+        Source {
+            id: Uuid::nil(),
+            tenant_id: Uuid::nil(),
+            provider: "hubspot".into(),
+            name: "Acme".into(),
+            account: Some("51".into()),
+            status: status.to_string(),
+            status_message: code.map(str::to_owned),
+            status_at: now(),
+            transport: "rest".into(),
+            token_expires_at: None,
+            cursors: None,
+            sync_every_secs: 86_400.0,
+            next_sync_at: None,
+            last_successful_sync_at: Some(now()),
+            created_at: now(),
+            n_documents: 3,
+            n_failures: 0,
+            live_job: None,
+        }
+    }
+
+    pub fn job(status: JobStatus) -> Job {
+        Job {
+            id: Uuid::nil(),
+            tenant_id: Uuid::nil(),
+            source_id: Uuid::nil(),
+            source_name: "Acme".into(),
+            source_provider: "hubspot".into(),
+            kind: "full".into(),
+            status: status.to_string(),
+            requested_by: "schedule".into(),
+            step: None,
+            note: None,
+            items_processed: 0,
+            items_failed: 0,
+            items_total: None,
+            n_created: 0,
+            n_updated: 0,
+            n_unchanged: 0,
+            n_deleted: 0,
+            checkpoint_data: json!({}),
+            error_message: None,
+            error_details: json!([]),
+            error_count: 0,
+            embed_calls: 0,
+            embed_texts: 0,
+            embed_tokens: 0,
+            cost_micros: 0,
+            last_heartbeat: None,
+            started_at: None,
+            finished_at: None,
+            created_at: now(),
+            updated_at: now(),
+        }
+    }
+
+    #[test]
+    fn how_a_source_is_is_one_word_and_a_sentence() {
+        let word = |status, code, job: Option<&Job>| Health::new(&source(status, code), job, false).word;
+        let (active, failed) = (SourceStatus::Active, job(JobStatus::Failed));
+        assert_eq!(word(active, None, None), "up to date");
+        assert_eq!(word(active, None, Some(&job(JobStatus::Completed))), "up to date");
+        assert_eq!(word(active, None, Some(&job(JobStatus::Running))), "reading");
+        assert_eq!(word(active, None, Some(&job(JobStatus::Pending))), "waiting");
+        assert_eq!(word(active, None, Some(&failed)), "sync failed");
+        assert_eq!(word(SourceStatus::Paused, None, Some(&job(JobStatus::Paused))), "paused");
+        assert_eq!(word(SourceStatus::Disconnected, None, None), "disconnected");
+        assert_eq!(word(SourceStatus::TokenRefreshFailed, Some("key_refused"), Some(&failed)), "reconnect");
+        assert_eq!(word(SourceStatus::ProviderError, Some("forbidden: X"), Some(&failed)), "refused");
+        let never = Source { last_successful_sync_at: None, ..source(active, None) };
+        assert_eq!(Health::new(&never, None, false).word, "not read yet");
+        assert_eq!(Health::new(&never, Some(&failed), true).word, "being forgotten");
+    }
+
+    #[test]
+    fn a_source_that_has_to_be_reconnected_says_why_and_what_to_do() {
+        let of = source(SourceStatus::TokenRefreshFailed, Some("refresh_token_invalid: invalid_grant"));
+        let Health { story, todo, .. } = Health::new(&of, None, false);
+        assert_eq!(story, "HubSpot no longer accepts our token (invalid_grant).");
+        assert_eq!(todo, "Press Reconnect and allow it again; nothing read so far is lost.");
+    }
+}
