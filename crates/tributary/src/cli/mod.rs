@@ -5,21 +5,27 @@ mod agent;
 mod backup;
 mod bench;
 mod channel;
+mod client;
 mod config;
 mod contact;
+mod demo;
 mod doctor;
 mod document;
 mod down;
+mod job;
 mod key;
 mod migrate;
 mod process;
+mod progress;
 mod queue;
 mod remember;
 mod restore;
 mod search;
+mod source;
 mod table;
 mod tenant;
 mod up;
+mod words;
 mod worker;
 
 use std::process::ExitCode;
@@ -43,6 +49,8 @@ pub struct Cli {
 enum Command {
     /// Run everything on this machine: database, server, workers.
     Up,
+    /// Show all of it with built-in providers, faults and recoveries included: no account anywhere.
+    Demo(demo::Args),
     /// Stop what `up` started, the embedded database included.
     Down,
     /// Run the HTTP server alone: API and dashboard.
@@ -75,6 +83,12 @@ enum Command {
     Key(key::Args),
     /// Channels for webhooks: add, list, show, rotate, enable, disable, delete, send-test.
     Channel(channel::Args),
+    /// Accounts at providers: connect, list, show, sync, pause, resume, reconnect, forget.
+    Source(source::Args),
+    /// Runs of work on sources: list, show, retry, cancel.
+    Job(job::Args),
+    /// What is known of clients, and which documents say so: list, show.
+    Client(client::Args),
     /// What came in: list, show, retry, skip, link to a contact.
     Activity(activity::Args),
     /// Whom events are from: list, add, show, import.
@@ -95,6 +109,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
     store::crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;
     match chosen {
         Command::Up => up::run(config).await,
+        Command::Demo(args) => demo::run(config, args, &matches).await,
         Command::Down => down::run(config).await,
         Command::Serve => process::serve(config).await,
         Command::Worker(args) => worker::run(config, args).await,
@@ -111,6 +126,9 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Tenant(args) => tenant::run(config, args).await,
         Command::Key(args) => key::run(config, args).await,
         Command::Channel(args) => channel::run(config, args).await,
+        Command::Source(args) => source::run(config, args).await,
+        Command::Job(args) => job::run(config, args).await,
+        Command::Client(args) => client::run(config, args).await,
         Command::Activity(args) => activity::run(config, args).await,
         Command::Contact(args) => contact::run(config, args).await,
         Command::Queue(args) => queue::run(config, args).await,

@@ -44,6 +44,12 @@ pub fn record_path(config: &Config) -> PathBuf {
     config.data_dir.join("up.json")
 }
 
+/// Says where this process is found.
+pub fn leave_record(config: &Config) -> anyhow::Result<()> {
+    let record = Record { pid: i32::try_from(std::process::id())?, url: config.base_url() };
+    std::fs::write(record_path(config), serde_json::to_string(&record)?).context("the data folder cannot be written")
+}
+
 pub fn running(config: &Config) -> Option<Record> {
     serde_json::from_str(&std::fs::read_to_string(record_path(config)).ok()?).ok()
 }
@@ -88,8 +94,7 @@ async fn serve_all(
     let env = database.env(config)?;
     let link = key::new_link(&env, None).await?;
     let url = config.base_url();
-    let record = serde_json::to_string(&Record { pid: i32::try_from(std::process::id())?, url: url.clone() })?;
-    std::fs::write(record_path(config), record).context("the data folder cannot be written")?;
+    leave_record(config)?;
     eprintln!(
         "\n  Tributary is up: {url}\n  Sign in (once, within 15 minutes): {link}\n  Stop: Ctrl-C, or `tributary down`\n"
     );

@@ -4,6 +4,7 @@ mod claims;
 mod client;
 mod intake;
 mod notice;
+mod pull;
 mod scratch;
 mod search;
 
@@ -34,6 +35,8 @@ enum Command {
     Claims,
     /// From an event's arrival to whoever listens, beside a bare NOTIFY round trip.
     Notice,
+    /// A first sync of many records, beside fetching the same pages alone; and the same when nothing has changed.
+    Pull(pull::Args),
     /// remember() beside a bare INSERT of the same rows and vectors.
     Remember,
     /// How much of an exact search's first ten the real one finds, over real manuals, and how fast.
@@ -48,9 +51,16 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             eprintln!("measuring; about a minute");
             return bench::queue(&database, &config).await;
         }
+        if let Command::Pull(args) = &args.command {
+            let (fakes, config) = pull::provider(&config).await;
+            let scratch = Scratch::make(&database, &config).await?;
+            let measured = pull::run(&scratch, &fakes, args).await;
+            let removed = scratch.remove().await;
+            return measured.and_then(|cases| removed.map(|()| cases));
+        }
         let scratch = Scratch::make(&database, &config).await?;
         let measured = match args.command {
-            Command::Queue => Ok(Vec::new()),
+            Command::Queue | Command::Pull(_) => Ok(Vec::new()),
             Command::Intake(args) => intake::run(&scratch, &args).await,
             Command::Claims => claims::run(&scratch).await,
             Command::Notice => notice::run(&scratch).await,

@@ -1,0 +1,165 @@
+//! Three doors for webhooks, and who knocks there every few seconds, signed as each provider signs.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use domain::{Secret, TenantId};
+use engine::Env;
+use engine::intake::{Said, sample_of};
+use store::channels::{self, NewChannel, Provider, Secrets, Settings};
+use store::contacts::NewContact;
+use store::tenants;
+
+const EVERY: Duration = Duration::from_secs(4);
+
+/// Whom we know, by address and number. The others stay unmatched, or become contacts.
+const PEOPLE: [[&str; 5]; 4] = [
+    ["Nora", "Vickery", "nora.vickery@larkfield.example", "+18025550132", "Larkfield Landscaping"],
+    ["Wendell", "Strand", "w.strand@stonebrook.example", "+18025550158", "Stonebrook Excavating"],
+    ["Priya", "Hollowell", "priya.hollowell@bayview.example", "+18025550171", "Bayview Facilities Group"],
+    ["Imre", "Copperline", "imre@copperline.example", "+18025550144", "Copperline Plumbing & Heating"],
+];
+
+const EVENTS: [(Provider, Said<'static>); 12] = [
+    sms("+18025550132", "Hi, Nora from Larkfield. Can the second loader come Thursday before 7?"),
+    mail(
+        "Wendell Strand",
+        "w.strand@stonebrook.example",
+        "Fleet service agreement",
+        "We read the draft. Clause 4 should say response within 8 hours, not 24. Otherwise fine.",
+    ),
+    note(
+        "web form",
+        "odell.trask@example.com",
+        "Used generator",
+        "Is the 20 kW generator still there? I can pick it up on Saturday.",
+    ),
+    sms("+18025550158", "Hydraulic leak on the 14-ton, Route 100 site. Who can come today?"),
+    mail(
+        "Priya Hollowell",
+        "priya.hollowell@bayview.example",
+        "Certificate of insurance",
+        "The board wants the certificate before the 26th. Please name both campuses in it.",
+    ),
+    note(
+        "web form",
+        "lena@tamarackbuilders.example",
+        "Trencher for a weekend",
+        "What does a trencher cost from Friday to Monday, and do you deliver to Waitsfield?",
+    ),
+    sms("+18025550144", "Imre here. Invoice 1014 is paid, check your account please."),
+    mail(
+        "Millrace Farm Co-op",
+        "purchasing@millrace.example",
+        "Skid steer",
+        "The feed yard floods in March. Could we have the skid steer two weeks earlier?",
+    ),
+    note(
+        "service desk",
+        "dispatch@harrowridge.example",
+        "Delivery done",
+        "Compact track loader delivered to Larkfield, 1,204 hours on the meter, signed by N. Vickery.",
+    ),
+    sms("+18025550177", "Do you buy used excavators? 2019, 8 ton, 3,100 hours."),
+    mail(
+        "Nora Vickery",
+        "nora.vickery@larkfield.example",
+        "Winter rates",
+        "Three months with the snow pusher at 1,900, and one change of edges included: is that still right?",
+    ),
+    note(
+        "service desk",
+        "dispatch@harrowridge.example",
+        "Breakdown closed",
+        "Hose replaced on the 14-ton excavator at the Route 100 site; back at work after 50 minutes.",
+    ),
+];
+
+const fn sms(from: &'static str, text: &'static str) -> (Provider, Said<'static>) {
+    (Provider::Twilio, Said { name: "", from, subject: "", text })
+}
+
+const fn mail(
+    name: &'static str,
+    from: &'static str,
+    subject: &'static str,
+    text: &'static str,
+) -> (Provider, Said<'static>) {
+    (Provider::Postmark, Said { name, from, subject, text })
+}
+
+const fn note(
+    name: &'static str,
+    from: &'static str,
+    subject: &'static str,
+    text: &'static str,
+) -> (Provider, Said<'static>) {
+    (Provider::Generic, Said { name, from, subject, text })
+}
+
+pub struct Doors {
+    env: Env,
+    open: Vec<(Provider, Secrets)>,
+}
+
+impl Doors {
+    pub async fn open(env: &Env) -> anyhow::Result<Self> {
+        let mut tx = env.db.begin().await?;
+        let tenant_id = tenants::ensure_operator(&mut tx).await?;
+        let mut open = Vec::new();
+        for (provider, name) in [
+            (Provider::Twilio, "Support line"),
+            (Provider::Postmark, "Inbox"),
+            (Provider::Generic, "Web form and desk"),
+        ] {
+            let new = NewChannel {
+                provider,
+                name,
+                max_per_minute: provider.usual_limit(),
+                person_id: None,
+                auto_create_contacts: provider == Provider::Postmark,
+                settings: Settings { require_ip: true, ranges: None },
+                secret: (provider == Provider::Twilio).then(|| Secret::new("0123456789abcdef0123456789abcdef")),
+            };
+            let (_, secrets) = channels::create(&mut tx, &env.vault, tenant_id, new).await?;
+            open.push((provider, secrets));
+        }
+        tx.commit().await?;
+        introduce(env, tenant_id).await?;
+        Ok(Self { env: env.clone(), open })
+    }
+
+    /// For ever. One that is refused now is not the end: the next may be taken.
+    pub async fn keep_sending(&self) -> anyhow::Result<()> {
+        for (provider, said) in EVENTS.iter().cycle() {
+            tokio::time::sleep(EVERY).await;
+            let (_, secrets) = self.open.iter().find(|(open, _)| open == provider).context("a door for it")?;
+            let base_url = self.env.config.base_url();
+            let sample = sample_of(*provider, secrets, &base_url, self.env.clock.now(), said)
+                .context("the channel has no secret to sign with")?;
+            let url = format!("{base_url}{}", sample.target);
+            match self.env.http.post(&url, &sample.headers, sample.body).await {
+                Ok((200..300, _)) => {}
+                Ok((status, _)) => tracing::warn!("an event was answered {status}"),
+                Err(fault) => tracing::warn!("an event was not answered: {}", fault.in_words()),
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn introduce(env: &Env, tenant_id: TenantId) -> anyhow::Result<()> {
+    for [first, last, email, phone, company] in PEOPLE.map(|person| person.map(str::to_owned)) {
+        let new = NewContact {
+            email: Some(email),
+            phone_number: Some(phone),
+            first_name: Some(first),
+            last_name: Some(last),
+            company: Some(company),
+            ..NewContact::default()
+        };
+        let new = engine::contacts::checked(new, None).map_err(|why| anyhow!(why))?;
+        engine::contacts::create(env, tenant_id, &new).await?;
+    }
+    Ok(())
+}

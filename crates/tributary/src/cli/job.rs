@@ -1,0 +1,185 @@
+//! `tributary job`: runs of work on sources.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use chrono::{DateTime, Utc};
+use clap::Subcommand;
+use domain::shown::{clipped, shown};
+use domain::{JobId, JobStatus, TenantId};
+use engine::pull;
+use engine::{Config, Env};
+use store::jobs::{self, Filter, Job};
+
+use super::{caller, env, progress, source, table, words};
+
+/// How many of the newest an abbreviated id is looked for in.
+const NEWEST: i64 = 1_000;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Tenant by name or id; yours when left out.
+    #[arg(long, global = true)]
+    tenant: Option<String>,
+    /// As JSON, for scripts.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the newest jobs.
+    List {
+        /// Only those of this source.
+        #[arg(long)]
+        source: Option<String>,
+        /// pending, running, completed, failed, paused or cancelled.
+        #[arg(long)]
+        status: Option<JobStatus>,
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+        limit: i64,
+    },
+    /// Show a job: what it brought, what it took, and every trouble it met.
+    Show {
+        /// Its id, or the beginning of it.
+        id: String,
+        /// Until it is over.
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Have a failed or cancelled job go on from where it was.
+    Retry { id: String },
+    /// End a job where it is; what it has brought stays.
+    Cancel { id: String },
+}
+
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let env = env(&config).await?;
+    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let tenant_id = caller.tenant_id;
+    match args.command {
+        Command::List { source, status, limit } => {
+            let source_id = match &source {
+                Some(text) => Some(source::find(&env, tenant_id, text).await?),
+                None => None,
+            };
+            let mut conn = env.db.acquire().await?;
+            let listed =
+                jobs::list(&mut conn, tenant_id, Filter { source_id, status, limit, ..Filter::default() }).await?;
+            if args.json {
+                println!("{}", serde_json::to_string_pretty(&listed)?);
+            } else {
+                print(&listed, env.clock.now());
+            }
+        }
+        Command::Show { id, watch } => {
+            let job = found(&env, tenant_id, &id).await?;
+            if watch {
+                return progress::watch(&env, tenant_id, JobId(job.id), args.json).await;
+            }
+            if args.json {
+                println!("{}", serde_json::to_string_pretty(&job)?);
+            } else {
+                show(&job, env.clock.now());
+            }
+        }
+        Command::Retry { id } => {
+            let id = JobId(found(&env, tenant_id, &id).await?.id);
+            if !pull::jobs::retry(&env, &caller, id).await? {
+                bail!("job {id} did not fail and was not cancelled\n\nhint: `tributary job show {id}` says how it is");
+            }
+            println!("it goes on where it was; `tributary job show {id} --watch` shows it");
+        }
+        Command::Cancel { id } => {
+            let id = JobId(found(&env, tenant_id, &id).await?.id);
+            if !pull::jobs::cancel(&env, &caller, id).await? {
+                bail!("job {id} is over already\n\nhint: `tributary job show {id}` says what became of it");
+            }
+            println!("cancelled; what it has brought stays, and `tributary job retry {id}` goes on from there");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn found(env: &Env, tenant_id: TenantId, text: &str) -> anyhow::Result<Job> {
+    let mut conn = env.db.acquire().await?;
+    let hint = "hint: `tributary job list` shows the newest";
+    if let Ok(id) = text.parse() {
+        return jobs::get(&mut conn, tenant_id, id).await?.with_context(|| format!("there is no job {text}\n\n{hint}"));
+    }
+    let newest = jobs::list(&mut conn, tenant_id, Filter { limit: NEWEST, ..Filter::default() }).await?;
+    let wanted = text.to_lowercase();
+    let mut meant = newest.into_iter().filter(|job| wanted.len() >= 4 && job.id.to_string().starts_with(&wanted));
+    match (meant.next(), meant.next()) {
+        (Some(one), None) => Ok(one),
+        (None, _) => bail!("there is no job {text:?}\n\n{hint}"),
+        (Some(_), Some(_)) => bail!("several jobs begin with {text:?}: give more of the id\n\n{hint}"),
+    }
+}
+
+pub(super) fn print(jobs: &[Job], now: DateTime<Utc>) {
+    let row = |job: &Job| {
+        vec![
+            job.id.to_string(),
+            clipped(&job.source_name, 30),
+            words::kind(job.kind()).to_owned(),
+            job.status.clone(),
+            words::brought(job),
+            table::ago(job.created_at, now),
+            if job.status() == JobStatus::Completed { String::new() } else { clipped(&words::state(job), 60) },
+        ]
+    };
+    table::print(
+        &["id", "source", "reads", "status", "brought", "asked for", "now"],
+        &jobs.iter().map(row).collect::<Vec<_>>(),
+    );
+}
+
+fn show(job: &Job, now: DateTime<Utc>) {
+    let took = match (job.started_at, job.finished_at) {
+        (Some(from), Some(to)) => format!("{:.1} s", (to - from).num_milliseconds() as f64 / 1_000.0),
+        _ => String::new(),
+    };
+    let embedding = match job.embed_texts {
+        0 => "none: every text was known already".to_owned(),
+        texts => format!(
+            "{} texts in {} calls, {} tokens{}",
+            progress::grouped(texts),
+            progress::grouped(job.embed_calls),
+            progress::grouped(job.embed_tokens),
+            cost(job.cost_micros)
+        ),
+    };
+    let facts = [
+        ("id", job.id.to_string()),
+        ("source", format!("{} ({})", shown(&job.source_name), shown(&job.source_provider))),
+        ("reads", words::kind(job.kind()).to_owned()),
+        ("status", format!("{}: {}", job.status, shown(&words::state(job)))),
+        ("asked for", format!("{} by {}", table::ago(job.created_at, now), shown(&job.requested_by))),
+        ("brought", words::brought(job)),
+        ("embedding", embedding),
+        ("took", took),
+        ("note", shown(job.note.as_deref().unwrap_or_default())),
+        ("error", shown(job.error_message.as_deref().unwrap_or_default())),
+    ];
+    for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
+        println!("{label:10} {fact}");
+    }
+    let troubles = job.error_details.as_array().map(Vec::as_slice).unwrap_or_default();
+    if !troubles.is_empty() {
+        println!("\nTroubles");
+        let row = |trouble: &serde_json::Value| {
+            let text = |field: &str| trouble[field].as_str().unwrap_or_default().to_owned();
+            let at = text("at").parse().map_or_else(|_| String::new(), |at| table::ago(at, now));
+            vec![at, shown(&text("kind")), shown(&text("what"))]
+        };
+        table::print(&["when", "kind", "what"], &troubles.iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+/// An estimate, where embedding costs anything.
+fn cost(micros: i64) -> String {
+    if micros == 0 { String::new() } else { format!(", about ${:.4}", micros as f64 / 1_000_000.0) }
+}

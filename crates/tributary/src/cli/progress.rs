@@ -1,0 +1,180 @@
+//! A job while it runs: a bar on a terminal, a line now and then elsewhere, on stderr. Who stops looking does not stop the job.
+
+use std::collections::VecDeque;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use domain::shown::{clipped, shown};
+use domain::{JobId, JobKind, JobStatus, SourceId, TenantId};
+use engine::{Env, health};
+use store::jobs::{self, Job};
+use store::sources;
+use store::workers::Health;
+
+use super::words;
+
+/// How much of the bar there is.
+const WIDTH: usize = 20;
+/// The rate is that of so long.
+const WINDOW: Duration = Duration::from_secs(5);
+/// Who has waited so long for a worker wants to know whether there is one.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Shows the job until it is over or paused. Ctrl-C ends only the showing.
+pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> anyhow::Result<ExitCode> {
+    let is_live = std::io::stderr().is_terminal();
+    let pause = if is_live { Duration::from_millis(200) } else { Duration::from_secs(2) };
+    let begun = Instant::now();
+    let (mut seen, mut last) = (VecDeque::new(), String::new());
+    let mut total = None;
+    let mut is_warned = false;
+    for nth in 0.. {
+        let mut conn = env.db.acquire().await?;
+        let job = jobs::get(&mut conn, tenant_id, id).await?.context("the job is gone: its source was forgotten")?;
+        if nth == 0 {
+            total = expected(&mut conn, &job).await?;
+        }
+        drop(conn);
+        if job.status().is_over() || job.status() == JobStatus::Paused {
+            if is_live {
+                eprint!("\r\x1b[K");
+            }
+            return told(&job, is_json);
+        }
+        let now = Instant::now();
+        seen.push_back((now, job.items_processed));
+        while seen.front().is_some_and(|(at, _)| now - *at > WINDOW) && seen.len() > 2 {
+            seen.pop_front();
+        }
+        let elapsed =
+            job.started_at.map_or_else(|| begun.elapsed(), |at| (env.clock.now() - at).to_std().unwrap_or_default());
+        if is_live {
+            let bar = bar(job.items_processed, job.items_total.or(total), nth);
+            eprint!("\r{}\x1b[K", clipped(&format!("{bar} {}", line(&job, rate(&seen), elapsed)), 78));
+            std::io::stderr().flush()?;
+        } else {
+            let said = line(&job, rate(&seen), elapsed);
+            if said != last {
+                eprintln!("{said}");
+                last = said;
+            }
+        }
+        if !is_warned && job.started_at.is_none() && begun.elapsed() > PATIENCE && !has_worker(env).await? {
+            is_warned = true;
+            eprintln!(
+                "{}no worker is running; `tributary up` or `tributary worker` starts one",
+                if is_live { "\n" } else { "" }
+            );
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = tokio::signal::ctrl_c() => {
+                eprintln!("\nthe sync goes on; `tributary job show {id} --watch` shows it again");
+                return Ok(ExitCode::from(130));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Providers rarely say how many records they have; what was there before is a good guess for a pass over everything.
+async fn expected(conn: &mut store::PgConnection, job: &Job) -> anyhow::Result<Option<i64>> {
+    if job.kind() != JobKind::Full {
+        return Ok(None);
+    }
+    let source = sources::get(conn, TenantId(job.tenant_id), SourceId(job.source_id)).await?;
+    Ok(source.filter(|source| source.last_successful_sync_at.is_some()).map(|source| source.n_documents))
+}
+
+async fn has_worker(env: &Env) -> anyhow::Result<bool> {
+    let mut conn = env.db.acquire().await?;
+    let workers = health::list_workers(env, &mut conn).await?;
+    Ok(workers.iter().any(|worker| !matches!(worker.health(), Health::Dead | Health::Stopped)))
+}
+
+/// What became of it, as data.
+fn told(job: &Job, is_json: bool) -> anyhow::Result<ExitCode> {
+    if is_json {
+        println!("{}", serde_json::to_string_pretty(job)?);
+    } else {
+        println!("{}: {}", shown(&words::state(job)), words::brought(job));
+    }
+    Ok(if job.status() == JobStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Records a second, lately.
+fn rate(seen: &VecDeque<(Instant, i64)>) -> f64 {
+    let (Some((from, before)), Some((to, after))) = (seen.front(), seen.back()) else { return 0.0 };
+    let secs = (*to - *from).as_secs_f64();
+    if secs > 0.0 { (after - before) as f64 / secs } else { 0.0 }
+}
+
+/// "1,200 records, 412/s, 0:12, reads everything that HubSpot has"
+fn line(job: &Job, rate: f64, elapsed: Duration) -> String {
+    let records = if job.items_processed == 1 { "record" } else { "records" };
+    let secs = elapsed.as_secs();
+    let clock = format!("{}:{:02}", secs / 60, secs % 60);
+    format!("{} {records}, {rate:.0}/s, {clock}, {}", grouped(job.items_processed), shown(&words::state(job)))
+}
+
+/// As far as it is, where somebody can guess that; else something that moves.
+fn bar(done: i64, total: Option<i64>, nth: usize) -> String {
+    let cell: Box<dyn Fn(usize) -> bool> = match total.filter(|total| *total > 0) {
+        Some(total) => {
+            let full = (done.clamp(0, total) as f64 / total as f64 * WIDTH as f64) as usize;
+            Box::new(move |at| at < full)
+        }
+        None => {
+            let head = nth % (2 * (WIDTH - 3));
+            let head = head.min(2 * (WIDTH - 3) - head);
+            Box::new(move |at| (head..head + 3).contains(&at))
+        }
+    };
+    let cells: String = (0..WIDTH).map(|at| if cell(at) { '#' } else { '-' }).collect();
+    format!("[{cells}]")
+}
+
+/// 12,345
+pub fn grouped(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if n < 0 { format!("-{out}") } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (given, expected) in
+            [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567"), (-1_200, "-1,200")]
+        {
+            assert_eq!(grouped(given), expected);
+        }
+    }
+
+    #[test]
+    fn the_bar_shows_how_far_it_is_or_that_it_moves() {
+        assert_eq!(bar(50, Some(100), 0), "[##########----------]");
+        assert_eq!(bar(250, Some(100), 0), "[####################]");
+        assert_eq!(bar(50, None, 0), "[###-----------------]");
+        assert_eq!(bar(50, Some(0), 17), "[-----------------###]");
+        assert!((0..200).all(|nth| bar(0, None, nth).matches('#').count() == 3));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_seconds() {
+        let now = Instant::now();
+        assert_eq!(rate(&VecDeque::from([(now, 100)])), 0.0);
+        assert_eq!(rate(&VecDeque::from([(now, 100), (now + Duration::from_secs(2), 500)])), 200.0);
+    }
+}

@@ -1,0 +1,216 @@
+//! Sources and jobs in the words of their pages. What a code means is [`engine::pull::words`]; what to do is said here as commands.
+
+use domain::{JobKind, JobStatus, Provider, SourceStatus};
+use engine::pull::connect;
+use engine::pull::words::{of_job, of_source};
+use store::jobs::Job;
+use store::sources::Source;
+
+/// How a source is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    pub word: &'static str,
+    pub what: String,
+    /// Somebody has to do something.
+    pub is_trouble: bool,
+}
+
+/// `job`: the one that waits or runs, else the last one.
+pub fn health(source: &Source, job: Option<&Job>) -> Health {
+    let is_read = source.last_successful_sync_at.is_some();
+    let (word, what) = match (source.status(), job.map(Job::status)) {
+        (SourceStatus::TokenRefreshFailed, _) => ("reconnect", String::new()),
+        (SourceStatus::SubscriptionExpired, _) => ("expired", String::new()),
+        (SourceStatus::ProviderError, _) => ("refused", String::new()),
+        (SourceStatus::Disconnected, _) => ("disconnected", "nothing is read any more; what it brought is kept".into()),
+        (SourceStatus::Paused, _) => ("paused", "nothing is read until it is resumed".into()),
+        (_, Some(JobStatus::Running)) => ("reading", job.map(state).unwrap_or_default()),
+        (_, Some(JobStatus::Pending | JobStatus::Paused)) => ("waiting", job.map(state).unwrap_or_default()),
+        (_, Some(JobStatus::Failed)) => {
+            ("sync failed", "its last sync was given up; what was read until then is kept".into())
+        }
+        _ if is_read => ("up to date", format!("what {} had at the last sync is here", source.label())),
+        _ => ("not read yet", "nothing was read to the end yet".into()),
+    };
+    let trouble = of_source(source).map(|trouble| trouble.what.trim_end_matches('.').to_owned());
+    let is_trouble = trouble.is_some() || word == "sync failed" || source.n_failures > 0;
+    let left_out = match source.n_failures {
+        0 => String::new(),
+        1 => "; 1 record could not be read".to_owned(),
+        n => format!("; {n} records could not be read"),
+    };
+    Health { word, what: trouble.unwrap_or(what) + &left_out, is_trouble }
+}
+
+/// What a job reads.
+pub fn kind(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Full => "everything",
+        JobKind::Delta => "what changed",
+        JobKind::Push => "what it told us of",
+        JobKind::Backfill => "history",
+    }
+}
+
+/// What a job does, why it waits, or what became of it.
+pub fn state(job: &Job) -> String {
+    let said = job.step.as_deref().unwrap_or_default();
+    match job.status() {
+        JobStatus::Pending if said.is_empty() => "waits for a worker".to_owned(),
+        JobStatus::Pending => format!("waits: {said}"),
+        JobStatus::Running if said.is_empty() => "runs".to_owned(),
+        JobStatus::Running => said.to_owned(),
+        JobStatus::Paused if said.is_empty() => "paused".to_owned(),
+        JobStatus::Paused => format!("paused: {said}"),
+        JobStatus::Completed => "done".to_owned(),
+        JobStatus::Cancelled => "cancelled; what it had brought is kept".to_owned(),
+        JobStatus::Failed => {
+            of_job(job).map_or_else(|| "failed".to_owned(), |trouble| format!("failed: {}", trouble.what))
+        }
+    }
+}
+
+/// "12 new, 3 changed, 600 unchanged", without what is none.
+pub fn brought(job: &Job) -> String {
+    let parts = [
+        (job.n_created, "new"),
+        (job.n_updated, "changed"),
+        (job.n_unchanged, "unchanged"),
+        (job.n_deleted, "deleted"),
+        (job.items_failed, "failed"),
+    ];
+    let said: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }
+}
+
+/// Which settings name our app at a provider.
+pub fn settings(provider: Provider) -> [String; 2] {
+    ["ID", "SECRET"].map(|end| format!("{}_CLIENT_{end}", connect::settings(provider)))
+}
+
+/// What our app at a provider is called there.
+pub fn app(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Hubspot => "a public app in a HubSpot developer account",
+        Provider::GoogleDrive => "an OAuth client of the type web application in the Google Cloud console",
+        Provider::Quickbooks => "an app for QuickBooks Online in an Intuit developer account",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use chrono::DateTime;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    pub fn source(status: &str) -> Source {
+        let at = DateTime::UNIX_EPOCH;
+        Source {
+            id: Uuid::nil(),
+            tenant_id: Uuid::nil(),
+            provider: "hubspot".into(),
+            name: "Harrow Ridge".into(),
+            account: Some("24317905".into()),
+            status: status.into(),
+            status_message: None,
+            status_at: at,
+            transport: "rest".into(),
+            token_expires_at: None,
+            cursors: None,
+            sync_every_secs: 86_400.0,
+            next_sync_at: None,
+            last_successful_sync_at: Some(at),
+            created_at: at,
+            n_documents: 3,
+            n_failures: 0,
+            live_job: None,
+        }
+    }
+
+    fn job(status: &str, step: Option<&str>, error: Option<&str>) -> Job {
+        let at = DateTime::UNIX_EPOCH;
+        Job {
+            id: Uuid::nil(),
+            tenant_id: Uuid::nil(),
+            source_id: Uuid::nil(),
+            source_name: "Harrow Ridge".into(),
+            source_provider: "hubspot".into(),
+            kind: "full".into(),
+            status: status.into(),
+            requested_by: "person".into(),
+            step: step.map(Into::into),
+            note: None,
+            items_processed: 0,
+            items_failed: 0,
+            items_total: None,
+            n_created: 0,
+            n_updated: 0,
+            n_unchanged: 0,
+            n_deleted: 0,
+            checkpoint_data: json!({}),
+            error_message: error.map(Into::into),
+            error_details: json!([]),
+            error_count: 0,
+            embed_calls: 0,
+            embed_texts: 0,
+            embed_tokens: 0,
+            cost_micros: 0,
+            last_heartbeat: None,
+            started_at: None,
+            finished_at: None,
+            created_at: at,
+            updated_at: at,
+        }
+    }
+
+    #[test]
+    fn a_source_says_how_it_is() {
+        let said = |source: &Source, job: Option<&Job>| {
+            let Health { word, what, is_trouble } = health(source, job);
+            format!("{word}: {what}{}", if is_trouble { " !" } else { "" })
+        };
+        let revoked = Source {
+            status_message: Some("refresh_token_invalid: invalid_grant".into()),
+            ..source("token_refresh_failed")
+        };
+        let waiting = job("pending", Some("HubSpot asked us to wait 10 s"), None);
+        for (source, job, expected) in [
+            (source("active"), None, "up to date: what HubSpot had at the last sync is here"),
+            (
+                Source { last_successful_sync_at: None, ..source("active") },
+                None,
+                "not read yet: nothing was read to the end yet",
+            ),
+            (source("active"), Some(waiting), "waiting: waits: HubSpot asked us to wait 10 s"),
+            (
+                Source { n_failures: 1, ..source("active") },
+                None,
+                "up to date: what HubSpot had at the last sync is here; 1 record could not be read !",
+            ),
+            (source("paused"), None, "paused: nothing is read until it is resumed"),
+            (revoked, None, "reconnect: HubSpot no longer accepts our token (invalid_grant) !"),
+        ] {
+            assert_eq!(said(&source, job.as_ref()), expected);
+        }
+    }
+
+    #[test]
+    fn a_job_says_what_it_does_and_what_became_of_it() {
+        for (given, expected) in [
+            (job("pending", None, None), "waits for a worker"),
+            (job("pending", Some("HubSpot asked us to wait 10 s"), None), "waits: HubSpot asked us to wait 10 s"),
+            (job("running", Some("reads what changed at HubSpot"), None), "reads what changed at HubSpot"),
+            (
+                job("failed", None, Some("refresh_token_invalid: invalid_grant")),
+                "failed: HubSpot no longer accepts our token (invalid_grant).",
+            ),
+        ] {
+            assert_eq!(state(&given), expected);
+        }
+        let busy = Job { n_created: 12, n_unchanged: 600, n_deleted: 1, ..job("completed", None, None) };
+        assert_eq!(brought(&busy), "12 new, 600 unchanged, 1 deleted");
+        assert_eq!(brought(&job("completed", None, None)), "nothing");
+    }
+}
