@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod process;
 pub mod proxy;
 pub mod recordings;
+pub mod sources;
 pub mod speech;
 mod world;
 
@@ -20,6 +21,7 @@ pub use cluster::Cluster;
 pub use embedder::FakeEmbedder;
 pub use ledger::Ledger;
 pub use recordings::FakeRecordings;
+pub use sources::Sources;
 pub use speech::FakeSpeech;
 pub use world::{World, config, wait_until};
 

@@ -42,9 +42,14 @@ impl World {
     }
 
     pub async fn with(database: Database, clock: Clock) -> Self {
+        Self::with_flags(database, clock, &[]).await
+    }
+
+    /// The same with settings of the test's own.
+    pub async fn with_flags(database: Database, clock: Clock, flags: &[&str]) -> Self {
         let vault = Vault::new(&Secret::new("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")).expect("a key");
         let db = Db::lazy(&database.login, 8, Duration::from_secs(10));
-        let config = config(&["--worker-heartbeat-secs", "1", "--blob-url", cluster::blob_url()]);
+        let config = config(&[&["--worker-heartbeat-secs", "1", "--blob-url", cluster::blob_url()], flags].concat());
         let env = Env::new(db, config, clock, vault).expect("an environment");
         let mut conn = env.db.acquire().await.expect("a connection");
         let tenant_id = tenants::ensure_operator(&mut conn).await.expect("a tenant");

@@ -23,7 +23,7 @@ fn provoke(point: Point, worker: &testkit::process::Worker) {
 async fn killed_at_every_crash_point_every_item_has_exactly_one_effect() {
     let cluster = Cluster::private().await;
     // The migration's point is in `schema`; those of the path through the whole program are in its own tests.
-    let elsewhere = ["migrate.", "intake.", "blob.", "remember.", "agent."];
+    let elsewhere = ["migrate.", "intake.", "blob.", "remember.", "agent.", "pull.", "token.", "clients.", "forget."];
     let is_of_work = |point: &Point| !elsewhere.iter().any(|begins| point.name().starts_with(begins));
     let points = Point::ALL.iter().copied().filter(is_of_work);
     // Most of the time is leases running out: a few at once.

@@ -11,7 +11,7 @@ const KEY: &str = "sk-canary-4711";
 
 fn client(fake: &FakeEmbedder, dim: usize) -> EmbedClient {
     let http = Http::new().expect("a client");
-    EmbedClient::new(&http, &fake.url(), Some(Secret::new(KEY)), "fake-model", dim, false)
+    EmbedClient::new(&http, &fake.url(), Some(Secret::new(KEY)), "fake-model", dim, false, 256)
 }
 
 /// What went wrong, in words that show neither key nor address.
@@ -28,7 +28,7 @@ async fn words(client: &EmbedClient, fake: &FakeEmbedder) -> String {
 async fn vectors_come_in_the_order_of_their_texts_and_one_long() {
     let fake = FakeEmbedder::start(16).await;
     let http = Http::new().expect("a client");
-    let client = EmbedClient::new(&http, &(fake.url() + "/"), Some(Secret::new(KEY)), "fake-model", 16, true);
+    let client = EmbedClient::new(&http, &(fake.url() + "/"), Some(Secret::new(KEY)), "fake-model", 16, true, 256);
     let texts: Vec<String> = (0..300).map(|n| format!("text number {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let vectors = client.embed(&texts).await.expect("vectors");

@@ -19,3 +19,5 @@ mod path;
 mod realtime;
 mod recordings;
 mod rest;
+mod source_pages;
+mod sources;

@@ -1,0 +1,165 @@
+//! A world with providers: the fakes, a database, and sources that were connected the way a person connects them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{Clock, JobId, Provider, SourceId, Transport};
+use engine::pull::connect::{self, Returned};
+use engine::work::lanes;
+use fakes::{CLIENT_ID, CLIENT_SECRET, Fakes};
+use serde_json::Value;
+use store::jobs::Job;
+use store::sources::Source;
+use store::{jobs, sources};
+
+use crate::World;
+use crate::cluster::{self, Database};
+
+/// What stands for a browser's session.
+const SESSION: &[u8] = b"a session";
+
+pub struct Sources {
+    pub world: World,
+    pub fakes: Fakes,
+}
+
+impl Sources {
+    /// With the recorded world at every provider, and a clock that stands until the test moves it.
+    pub async fn new() -> Self {
+        Self::with(cluster::cloned(), Clock::fixed(soon()), Fakes::with_fixtures().await, &[]).await
+    }
+
+    /// With nothing at any provider.
+    pub async fn empty() -> Self {
+        Self::with(cluster::cloned(), Clock::fixed(soon()), Fakes::start().await, &[]).await
+    }
+
+    pub async fn with(database: Database, clock: Clock, fakes: Fakes, flags: &[&str]) -> Self {
+        let flag = |name: String| format!("--{}", name.to_lowercase().replace('_', "-"));
+        let known = settings(&fakes).into_iter().map(|(name, value)| (flag(name), value));
+        let settings: Vec<String> = known
+            .filter(|(flag, _)| !flags.contains(&flag.as_str())) // the test says otherwise
+            .flat_map(|(flag, value)| [flag, value])
+            .collect();
+        let all: Vec<&str> = settings.iter().map(String::as_str).chain(flags.iter().copied()).collect();
+        let world = World::with_flags(database, clock, &all).await;
+        Self { world, fakes }
+    }
+
+    /// Connects an account over the provider's own pages, which consent by themselves.
+    pub async fn connect(&self, provider: Provider) -> SourceId {
+        self.connect_over(provider, Transport::Rest, None).await.expect("a source")
+    }
+
+    pub async fn connect_over(
+        &self,
+        provider: Provider,
+        transport: Transport,
+        reconnect: Option<SourceId>,
+    ) -> Result<SourceId, connect::ConnectError> {
+        let (env, tenant) = (&self.world.env, self.world.tenant_id);
+        let url = connect::authorize(env, tenant, SESSION, provider, reconnect, transport).await?;
+        let returned = self.consent(&url).await;
+        connect::returned(env, tenant, SESSION, provider, &returned).await
+    }
+
+    /// What the provider sends the person back with.
+    pub async fn consent(&self, url: &str) -> Returned {
+        let answer = self.world.env.http.follow(url).await.expect("an answer of the provider's");
+        let query = query_of(&answer);
+        let named = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        Returned {
+            state: named("state").unwrap_or_default(),
+            code: named("code"),
+            error: named("error"),
+            realm: named("realmId"),
+        }
+    }
+
+    /// Works off everything that is due, syncs and what follows from them.
+    pub async fn run(&self) -> usize {
+        self.world.run_lanes(&lanes::ALL).await
+    }
+
+    pub async fn sync(&self, source_id: SourceId) -> JobId {
+        self.sync_as(source_id, None).await
+    }
+
+    pub async fn sync_as(&self, source_id: SourceId, kind: Option<domain::JobKind>) -> JobId {
+        let asked = engine::pull::jobs::sync(&self.world.env, self.world.tenant_id, source_id, kind, "test").await;
+        match asked.expect("an answer").expect("a source") {
+            engine::pull::jobs::Asked::Started(id) | engine::pull::jobs::Asked::Running(id) => id,
+        }
+    }
+
+    pub async fn source(&self, id: SourceId) -> Source {
+        let mut conn = self.world.conn().await;
+        sources::get(&mut conn, self.world.tenant_id, id).await.expect("an answer").expect("a source")
+    }
+
+    /// The source's jobs, the newest first.
+    pub async fn jobs(&self, id: SourceId) -> Vec<Job> {
+        let filter = jobs::Filter { source_id: Some(id), limit: 50, ..jobs::Filter::default() };
+        let mut conn = self.world.conn().await;
+        jobs::list(&mut conn, self.world.tenant_id, filter).await.expect("jobs")
+    }
+
+    /// Names of the source's documents that are not deleted.
+    pub async fn documents(&self, id: SourceId) -> Vec<String> {
+        sqlx::query_scalar(
+            "select external_id from source_documents where source_id = $1 and deleted_at is null
+                 and document_type <> 'client' order by external_id",
+        )
+        .bind(id.0)
+        .fetch_all(&mut *self.world.conn().await)
+        .await
+        .expect("documents")
+    }
+
+    /// What is known of a client: name, industry, summary and facts.
+    pub async fn client(&self, id: SourceId, external_id: &str) -> Option<Value> {
+        sqlx::query_scalar(
+            "select jsonb_build_object('name', client_name, 'industry', industry, 'summary', summary, 'facts', key_facts)
+             from client_intelligence where source_id = $1 and external_id = $2",
+        )
+        .bind(id.0)
+        .bind(external_id)
+        .fetch_optional(&mut *self.world.conn().await)
+        .await
+        .expect("a client")
+    }
+
+    pub async fn count(&self, sql: &str) -> i64 {
+        let sql = sqlx::AssertSqlSafe(sql.to_owned());
+        sqlx::query_scalar(sql).fetch_one(&mut *self.world.conn().await).await.expect("a count")
+    }
+}
+
+/// Settings that lead to the fakes, as environment variables.
+pub fn settings(fakes: &Fakes) -> Vec<(String, String)> {
+    let url = fakes.url();
+    let mut settings = vec![
+        ("HUBSPOT_API_URL".to_owned(), format!("{url}/hubspot")),
+        ("HUBSPOT_MCP_URL".to_owned(), format!("{url}/mcp/hubspot")),
+        ("DRIVE_API_URL".to_owned(), format!("{url}/drive/v3")),
+        ("QUICKBOOKS_API_URL".to_owned(), format!("{url}/quickbooks")),
+    ];
+    for (setting, path) in [("HUBSPOT", "hubspot"), ("GOOGLE", "google_drive"), ("QUICKBOOKS", "quickbooks")] {
+        settings.push((format!("{setting}_AUTHORIZE_URL"), format!("{url}/oauth/{path}/authorize")));
+        settings.push((format!("{setting}_TOKEN_URL"), format!("{url}/oauth/{path}/token")));
+        settings.push((format!("{setting}_CLIENT_ID"), CLIENT_ID.to_owned()));
+        settings.push((format!("{setting}_CLIENT_SECRET"), CLIENT_SECRET.to_owned()));
+    }
+    settings
+}
+
+/// A little later than the database's own time: what it stamps as sent now is due.
+fn soon() -> DateTime<Utc> {
+    Utc::now() + TimeDelta::hours(1)
+}
+
+/// The parts of an address after its question mark.
+fn query_of(url: &str) -> Vec<(String, String)> {
+    let Some((_, query)) = url.split_once('?') else { return Vec::new() };
+    let plain = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().replace('+', " ");
+    let pair = |part: &str| part.split_once('=').map(|(key, value)| (plain(key), plain(value)));
+    query.split('&').filter_map(pair).collect()
+}

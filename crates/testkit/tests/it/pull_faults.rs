@@ -1,0 +1,361 @@
+//! List C: providers that lie, stall, refuse and forget. Nothing is lost, nothing is doubled, nothing is stuck, and a person is told why.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::{Caller, JobKind, Provider, SourceId};
+use engine::pull::{connect, jobs};
+use fakes::{Manner, RetryAfter};
+use serde_json::json;
+use testkit::Sources;
+
+const LISTS: &str = "/hubspot/crm";
+
+/// Runs, and lets an hour pass between two looks, until nothing is due any more.
+async fn run_for_hours(t: &Sources, hours: usize) {
+    for _ in 0..hours {
+        t.run().await;
+        t.world.env.clock.advance(TimeDelta::minutes(61));
+    }
+    t.run().await;
+}
+
+async fn whole(t: &Sources, id: SourceId) -> bool {
+    let crm = t.fakes.hubspot();
+    let n: usize = ["contacts", "companies", "deals"].iter().map(|kind| crm.count(kind)).sum();
+    t.documents(id).await.len() == n
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_none_costs_an_attempt_and_the_next_one_heals_it() {
+    for manner in [
+        Manner::Garbage,
+        Manner::Html,
+        Manner::WrongJson,
+        Manner::Empty200,
+        Manner::Truncated,
+        Manner::CutJson,
+        Manner::InvalidUtf8,
+        Manner::Endless,
+        Manner::Reset,
+        Manner::DropReply,
+        Manner::Status(500),
+        Manner::Status(502),
+        Manner::Status(503),
+        Manner::Status(423),
+    ] {
+        let t = Sources::new().await;
+        t.fakes.nth(LISTS, 3, manner.clone());
+        let id = t.connect(Provider::Hubspot).await;
+        t.run().await;
+        let job = t.jobs(id).await.remove(0);
+        assert_eq!((job.status.as_str(), job.error_count), ("pending", 1), "{manner:?}: {job:?}");
+        let told = job.error_details[0]["what"].as_str().unwrap_or_default().to_owned();
+        assert!(told.contains("HubSpot"), "{manner:?} is told as {told:?}");
+        run_for_hours(&t, 1).await;
+        let job = t.jobs(id).await.remove(0);
+        assert_eq!(job.status, "completed", "{manner:?}: {job:?}");
+        assert!(whole(&t, id).await, "{manner:?}: something is missing");
+        assert_eq!(t.source(id).await.status, "active");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_but_readable_answers_are_read() {
+    for manner in [Manner::DuplicateKeys, Manner::NulInStrings, Manner::ShortPage, Manner::EmptyPage] {
+        let t = Sources::new().await;
+        t.fakes.nth(LISTS, 2, manner.clone());
+        let id = t.connect(Provider::Hubspot).await;
+        run_for_hours(&t, 1).await;
+        assert_eq!(t.jobs(id).await[0].status, "completed", "{manner:?}");
+        assert!(whole(&t, id).await, "{manner:?}: something is missing");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_way_to_ask_for_patience_is_honoured_and_costs_no_attempt() {
+    for (retry_after, least, most) in [
+        (RetryAfter::Seconds(30), 30, 34),
+        (RetryAfter::Date(45), 43, 51),
+        (RetryAfter::Absent, 10, 12),
+        (RetryAfter::Garbage, 10, 12),
+        (RetryAfter::Negative, 10, 12),
+        (RetryAfter::Huge, 3_601, 100_000),
+    ] {
+        let t = Sources::new().await;
+        t.fakes.nth(LISTS, 2, Manner::RateLimited { retry_after });
+        let id = t.connect(Provider::Hubspot).await;
+        t.run().await;
+        let job = t.jobs(id).await.remove(0);
+        assert_eq!(
+            (job.status.as_str(), job.error_count, job.items_failed),
+            ("pending", 0, 0),
+            "{retry_after:?}: {job:?}"
+        );
+        assert_eq!(job.error_details[0]["kind"], "rate_limited", "{job:?}");
+        let asked = t.fakes.requests(LISTS);
+        let due: f64 = sqlx::query_scalar(
+            "select extract(epoch from due - $1)::float8 from (
+                 select vt as due from pgmq.q_ingestion_queue union all
+                 select until from tributary.parked where queue = 'ingestion_queue') d",
+        )
+        .bind(t.world.env.clock.now())
+        .fetch_one(&mut *t.world.conn().await)
+        .await
+        .expect("when it is due");
+        assert!((f64::from(least)..=f64::from(most)).contains(&due), "{retry_after:?} is waited for {due} s");
+        t.run().await;
+        assert_eq!(t.fakes.requests(LISTS), asked, "{retry_after:?}: asked while it was told to wait");
+        t.world.env.clock.advance(TimeDelta::seconds(due as i64 + 1));
+        let mut tx = t.world.env.db.begin().await.expect("a transaction");
+        store::queue::unpark_due(&mut tx, t.world.env.clock.sql(), 10).await.expect("parked ones");
+        tx.commit().await.expect("a commit");
+        t.run().await;
+        let job = t.jobs(id).await.remove(0);
+        assert_eq!((job.status.as_str(), job.error_count), ("completed", 0), "{retry_after:?}: {job:?}");
+        assert!(whole(&t, id).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fifth_failure_is_a_dead_letter_and_five_waits_are_none() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    t.fakes.next_n(LISTS, 5, Manner::RateLimited { retry_after: RetryAfter::Seconds(30) });
+    for _ in 0..5 {
+        t.run().await;
+        t.world.env.clock.advance(TimeDelta::seconds(40));
+    }
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.error_count), ("pending", 0), "five waits: {job:?}");
+
+    t.fakes.always(LISTS, Some(Manner::Status(503)));
+    run_for_hours(&t, 8).await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!(
+        (job.status.as_str(), job.error_message.as_deref()),
+        ("failed", Some("max_retries_exceeded")),
+        "{job:?}"
+    );
+    assert_eq!(job.error_count, 5, "{job:?}");
+    assert_eq!(t.count("select count(*) from pgmq.a_ingestion_queue").await, 1);
+    assert_eq!(t.count("select count(*) from pgmq.q_ingestion_queue").await, 0);
+    assert_eq!(t.source(id).await.status, "active", "a provider that is down is no reason to reconnect");
+
+    // One button: it goes on from where it was.
+    t.fakes.behave();
+    let caller = Caller::local("test", t.world.tenant_id, true);
+    assert!(jobs::retry(&t.world.env, &caller, domain::JobId(job.id)).await.expect("an answer"));
+    run_for_hours(&t, 2).await;
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert!(whole(&t, id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_fails_deletes_no_message_and_leaves_nothing() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    let sql = "create function boom() returns trigger language plpgsql as 'begin raise exception ''boom''; end';
+               create trigger boom before insert on document_mentions for each row when (new.external_id like 'company:%') execute function boom()";
+    let admin = t.world.database.admin.uri();
+    let mut admin = <sqlx::PgConnection as sqlx::Connection>::connect(admin.reveal()).await.expect("a session");
+    sqlx::raw_sql(sql).execute(&mut admin).await.expect("a trigger");
+    t.run().await;
+    assert_eq!(t.count("select count(*) from pgmq.q_ingestion_queue").await, 1, "the message is gone");
+    let companies = "select count(*) from source_documents where external_id like 'company:%'";
+    assert_eq!(t.count(companies).await, 0, "half a page was kept");
+    sqlx::raw_sql("drop trigger boom on document_mentions").execute(&mut admin).await.expect("no trigger");
+    run_for_hours(&t, 2).await;
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert!(whole(&t, id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_token_that_repeats_or_is_lost_ends_no_job_in_a_loop() {
+    for manner in [Manner::RepeatToken, Manner::LostToken] {
+        let t = Sources::new().await;
+        t.fakes.hubspot().fill_contacts(350);
+        let before = t.fakes.requests(LISTS);
+        t.fakes.always("/hubspot/crm/objects/2026-03/contacts", Some(manner.clone()));
+        let id = t.connect(Provider::Hubspot).await;
+        t.run().await;
+        assert!(t.fakes.requests(LISTS) - before < 20, "{manner:?}: {} requests", t.fakes.requests(LISTS) - before);
+        t.fakes.behave();
+        run_for_hours(&t, 2).await;
+        assert_eq!(t.jobs(id).await[0].status, "completed", "{manner:?}");
+        assert!(whole(&t, id).await, "{manner:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quickbooks_says_fault_with_200_and_drive_403_for_patience() {
+    let t = Sources::new().await;
+    let quickbooks = t.connect(Provider::Quickbooks).await;
+    t.fakes.next("/quickbooks", Manner::FaultWith200);
+    t.run().await;
+    assert_eq!(t.jobs(quickbooks).await[0].error_count, 1, "a Fault passed for a page");
+    run_for_hours(&t, 1).await;
+    assert_eq!(t.jobs(quickbooks).await[0].status, "completed");
+    let drive = t.connect(Provider::GoogleDrive).await;
+    t.fakes.nth("/drive/v3/files", 2, Manner::RateLimitedAs403);
+    t.run().await;
+    let job = t.jobs(drive).await.remove(0);
+    assert_eq!((job.error_count, job.error_details[0]["kind"].as_str()), (0, Some("rate_limited")), "{job:?}");
+    run_for_hours(&t, 1).await;
+    assert_eq!(t.jobs(drive).await[0].status, "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_the_provider_forgot_leads_to_a_full_pass_by_itself() {
+    let t = Sources::new().await;
+    let drive = t.connect(Provider::GoogleDrive).await;
+    t.run().await;
+    sqlx::query("update connected_sources set cursors = jsonb_build_object('pageToken', '999999') where id = $1")
+        .bind(drive.0)
+        .execute(&mut *t.world.conn().await)
+        .await
+        .expect("a cursor nobody knows");
+    t.fakes.next("/drive/v3/changes", Manner::LostToken);
+    t.sync(drive).await;
+    t.run().await;
+    let job = t.jobs(drive).await.remove(0);
+    assert_eq!((job.status.as_str(), job.kind.as_str()), ("completed", "full"), "{job:?}");
+    assert!(job.note.is_some(), "nobody was told: {job:?}");
+    let quickbooks = t.connect(Provider::Quickbooks).await;
+    t.run().await;
+    sqlx::query("update connected_sources set cursors = jsonb_set(cursors, '{changed_since}', '\"2026-01-01T00:00:00Z\"') where id = $1")
+        .bind(quickbooks.0)
+        .execute(&mut *t.world.conn().await)
+        .await
+        .expect("a cursor that is too old");
+    t.sync(quickbooks).await;
+    t.run().await;
+    let job = t.jobs(quickbooks).await.remove(0);
+    assert_eq!((job.status.as_str(), job.kind.as_str()), ("completed", "full"), "{job:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwards() {
+    let t = Sources::new().await;
+    t.fakes.hubspot().fill_contacts(450);
+    let id = t.connect(Provider::Hubspot).await;
+    // The pages go on until the token is refused.
+    t.fakes.nth("/hubspot/crm/objects/2026-03/contacts", 3, Manner::Status(401));
+    let tokens = t.fakes.requests("/oauth/hubspot/token");
+    t.run().await;
+    assert_eq!(t.fakes.requests("/oauth/hubspot/token"), tokens, "a fresh pair that is refused was refreshed");
+    let (source, job) = (t.source(id).await, t.jobs(id).await.remove(0));
+    assert_eq!(source.status, "token_refresh_failed");
+    assert_eq!(source.status_message.as_deref(), Some("unauthorized_after_refresh"));
+    assert_eq!(
+        (job.status.as_str(), job.error_message.as_deref()),
+        ("failed", Some("unauthorized_after_refresh")),
+        "{job:?}"
+    );
+    assert!(job.checkpoint_data["place"].is_object(), "the place is lost: {job:?}");
+    assert_eq!(t.count("select count(*) from pgmq.q_ingestion_queue").await, 0, "it was requeued");
+    let kept = t.documents(id).await.len();
+    assert!(kept >= 100, "what was read is lost: {kept}");
+    let asked = t.fakes.requests(LISTS);
+    run_for_hours(&t, 30).await; // a night passes
+    assert_eq!(t.fakes.requests(LISTS), asked, "a source that has to be reconnected was asked");
+
+    // Another account is not this source.
+    t.fakes.as_account(fakes::Provider::Hubspot, "somebody-else");
+    let other = t.connect_over(Provider::Hubspot, domain::Transport::Rest, Some(id)).await;
+    assert!(matches!(other, Err(connect::ConnectError::OtherAccount(..))), "{other:?}");
+    assert_eq!(t.source(id).await.status, "token_refresh_failed");
+
+    t.fakes.behave();
+    t.fakes.as_account(fakes::Provider::Hubspot, fakes::Provider::Hubspot.default_account());
+    let again = t.connect_over(Provider::Hubspot, domain::Transport::Rest, Some(id)).await.expect("reconnected");
+    assert_eq!(again, id);
+    run_for_hours(&t, 1).await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((t.source(id).await.status.as_str(), job.status.as_str()), ("active", "completed"), "{job:?}");
+    assert!(whole(&t, id).await, "something is missing after reconnecting");
+    let lists = t.fakes.ledger().iter().filter(|seen| seen.path.ends_with("/contacts") && seen.method == "GET").count();
+    assert!(lists <= 10, "it began from the start: {lists} pages");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_pauses_resumes_cancels_and_disconnects() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let caller = Caller::local("test", tenant, true);
+    assert!(jobs::pause_source(env, tenant, id).await.expect("paused"));
+    t.run().await;
+    assert_eq!((t.jobs(id).await[0].status.as_str(), t.documents(id).await.len()), ("paused", 0));
+    assert!(jobs::sync(env, tenant, id, None, "test").await.is_err(), "a paused source was synced");
+    assert!(jobs::resume_source(env, tenant, id).await.expect("resumed"));
+    t.run().await;
+    assert_eq!((t.jobs(id).await[0].status.as_str(), t.jobs(id).await.len()), ("completed", 1));
+
+    let job_id = t.sync(id).await;
+    assert_eq!(t.sync(id).await, job_id, "two syncs of one source");
+    assert!(jobs::cancel(env, &caller, job_id).await.expect("cancelled"));
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status, "cancelled");
+    assert!(!jobs::cancel(env, &caller, job_id).await.expect("an answer"), "cancelled twice");
+
+    assert!(connect::disconnect(env, tenant, id).await.expect("disconnected"));
+    assert_eq!(t.count("select count(*) from tributary.vault where source_id is not null").await, 0, "tokens stayed");
+    assert!(!t.documents(id).await.is_empty(), "disconnecting forgot");
+    assert_ne!(t.connect(Provider::Hubspot).await, id, "a disconnected source came back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_skipped() {
+    let t = Sources::new().await;
+    let file = t.fakes.drive().put_doc("Too large", "x");
+    t.fakes.always(&format!("/drive/v3/files/{file}/export"), Some(Manner::Status(403)));
+    let id = t.connect(Provider::GoogleDrive).await;
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.items_failed), ("completed", 1), "{job:?}");
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let failures = store::jobs::failures(&mut *t.world.conn().await, tenant, id, 10).await.expect("failures");
+    assert_eq!((failures.len(), failures[0].external_id.as_str()), (1, format!("file:{file}").as_str()));
+    assert_eq!(t.source(id).await.n_failures, 1);
+
+    t.fakes.behave();
+    jobs::retry_failures(env, tenant, id, &[format!("file:{file}")], "test").await.expect("a job");
+    t.run().await;
+    assert_eq!(t.source(id).await.n_failures, 0, "it was read and still counts as failed");
+    assert!(t.documents(id).await.contains(&format!("file:{file}")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
+    let t = Sources::new().await;
+    let (one, other) = (t.connect(Provider::Hubspot).await, {
+        t.fakes.as_account(fakes::Provider::Hubspot, "second");
+        t.connect(Provider::Hubspot).await
+    });
+    t.fakes.always(LISTS, Some(Manner::Status(503)));
+    while t.fakes.requests(LISTS) < 5 {
+        t.run().await;
+        t.world.env.clock.advance(TimeDelta::seconds(20)); // longer than the pause after a failure, shorter than the breaker's
+    }
+    let asked = t.fakes.requests(LISTS);
+    t.run().await;
+    assert_eq!(t.fakes.requests(LISTS), asked, "the breaker is not open");
+    t.fakes.behave();
+    run_for_hours(&t, 2).await;
+    for id in [one, other] {
+        assert_eq!(t.jobs(id).await[0].status, "completed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_frees_its_slot() {
+    let t = Sources::new().await;
+    t.fakes.next(LISTS, Manner::Slow { per_byte: Duration::from_secs(10) });
+    let id = t.connect(Provider::Hubspot).await;
+    let began = std::time::Instant::now();
+    t.run().await;
+    assert!(began.elapsed() < Duration::from_secs(70), "it was waited for {:?}", began.elapsed());
+    assert_eq!(t.jobs(id).await[0].error_count, 1);
+    assert_eq!(json!(t.jobs(id).await[0].kind()), json!(JobKind::Full));
+}

@@ -1,0 +1,223 @@
+//! Tokens: however many want one, it is refreshed once, nobody holds a transaction meanwhile, and a crash ends in a good pair or in Reconnect.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::Provider;
+use engine::pull::tokens::{self, NoToken, Timing};
+use fakes::Manner;
+use testkit::Sources;
+
+const TOKEN: &str = "/oauth/quickbooks/token";
+
+async fn stale(t: &Sources) {
+    let sql = "update connected_sources set token_expires_at = $1 where provider = 'quickbooks'";
+    sqlx::query(sql).bind(t.world.env.clock.now()).execute(&mut *t.world.conn().await).await.expect("a stale token");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_workers_with_one_stale_token_make_one_refresh_and_hold_no_transaction() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    stale(&t).await;
+    t.fakes.next(TOKEN, Manner::Delay(Duration::from_millis(1_500)));
+    let before = t.fakes.counts(fakes::Provider::Quickbooks).refreshes;
+    let (env, tenant) = (t.world.env.clone(), t.world.tenant_id);
+    let want = || {
+        let env = env.clone();
+        tokio::spawn(async move { tokens::token(&env, tenant, id, Provider::Quickbooks).await })
+    };
+    let wanting: Vec<_> = (0..16).map(|_| want()).collect();
+    tokio::time::sleep(Duration::from_millis(700)).await; // the reply is on its way
+    let open = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'";
+    assert_eq!(t.count(open).await, 0, "a transaction is open while the provider is asked");
+    let mut versions = Vec::new();
+    for wanted in wanting {
+        versions.push(wanted.await.expect("a task").expect("a token").version);
+    }
+    assert!(versions.iter().all(|version| *version == versions[0]), "{versions:?}");
+    let counts = t.fakes.counts(fakes::Provider::Quickbooks);
+    assert_eq!((counts.refreshes - before, counts.invalid_grants, counts.reuses), (1, 0, 0), "{counts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_later_than_its_lease_is_still_stored_and_nobody_asked_twice() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    stale(&t).await;
+    t.fakes.next(TOKEN, Manner::Delay(Duration::from_millis(1_800)));
+    let timing = Timing { lease: Duration::from_millis(300), patience: Duration::from_millis(600) };
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let first = tokens::token_within(env, tenant, id, Provider::Quickbooks, timing).await;
+    assert!(matches!(first, Err(NoToken::Wait(..))), "{first:?}");
+    let patient = Timing { lease: Duration::from_millis(300), patience: Duration::from_secs(10) };
+    let second = tokens::token_within(env, tenant, id, Provider::Quickbooks, patient).await.expect("the late pair");
+    let counts = t.fakes.counts(fakes::Provider::Quickbooks);
+    assert_eq!((counts.refreshes, counts.invalid_grants), (1, 0), "{counts:?}");
+    assert!(second.version > 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    t.run().await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let want = async || tokens::token(env, tenant, id, Provider::Quickbooks).await;
+
+    stale(&t).await;
+    t.fakes.next(TOKEN, Manner::Status(503));
+    assert!(matches!(want().await, Err(NoToken::Failed(_))), "5xx");
+    assert_eq!(t.source(id).await.status, "active");
+
+    // Our own fault: nobody is disconnected, and everybody stays away.
+    t.fakes.reject_client(true);
+    assert!(matches!(want().await, Err(NoToken::Wait(..))), "invalid_client");
+    t.fakes.reject_client(false);
+    assert_eq!(t.source(id).await.status, "active");
+    let asked = t.fakes.requests("/quickbooks");
+    t.sync(id).await;
+    t.run().await;
+    assert_eq!(t.fakes.requests("/quickbooks"), asked, "the breaker is not open");
+    env.clock.advance(TimeDelta::minutes(16));
+    stale(&t).await;
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+
+    // The reply is lost: one more try with the same pair, and that one was spent.
+    stale(&t).await;
+    t.fakes.next(TOKEN, Manner::DropReply);
+    assert!(matches!(want().await, Err(NoToken::Failed(_))), "no reply");
+    assert_eq!(t.source(id).await.status, "active");
+    assert!(matches!(want().await, Err(NoToken::Reconnect)), "spent");
+    assert_eq!(t.source(id).await.status_message.as_deref(), Some("refresh_outcome_unknown"));
+
+    // Reconnected, then revoked by its owner.
+    t.connect_over(Provider::Quickbooks, domain::Transport::Rest, Some(id)).await.expect("reconnected");
+    stale(&t).await;
+    t.fakes.revoke(fakes::Provider::Quickbooks);
+    assert!(matches!(want().await, Err(NoToken::Reconnect)), "revoked");
+    assert_eq!(t.source(id).await.status_message.as_deref(), Some("refresh_token_invalid: invalid_grant"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replaced_pairs_stay_a_day_and_then_go() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    for _ in 0..3 {
+        stale(&t).await;
+        tokens::token(&t.world.env, t.world.tenant_id, id, Provider::Quickbooks).await.expect("a token");
+    }
+    let secrets = "select count(*) from tributary.vault where source_id is not null";
+    assert_eq!(t.count(secrets).await, 8);
+    let mut conn = t.world.conn().await;
+    assert_eq!(store::tokens::collect(&mut conn, t.world.env.clock.sql()).await.expect("a count"), 0);
+    let later = chrono::Utc::now() + TimeDelta::hours(25);
+    assert_eq!(store::tokens::collect(&mut conn, Some(later)).await.expect("a count"), 6);
+    assert_eq!(t.count(secrets).await, 2, "the pair in use went too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
+    use engine::pull::connect::{self, ConnectError};
+    let t = Sources::new().await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let start = async || {
+        let url = connect::authorize(env, tenant, b"mine", Provider::Hubspot, None, domain::Transport::Rest)
+            .await
+            .expect("a URL");
+        assert!(url.contains("code_challenge_method=S256"), "{url}");
+        t.consent(&url).await
+    };
+    let unknown = |result: Result<_, ConnectError>| matches!(result, Err(ConnectError::UnknownState));
+    let other = t.world.other_tenant("other").await;
+
+    let returned = start().await;
+    assert!(unknown(connect::returned(env, tenant, b"another", Provider::Hubspot, &returned).await), "another session");
+    assert!(unknown(connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await), "used up by that");
+    let returned = start().await;
+    assert!(unknown(connect::returned(env, other, b"mine", Provider::Hubspot, &returned).await), "another tenant");
+    let returned = start().await;
+    assert!(
+        unknown(connect::returned(env, tenant, b"mine", Provider::Quickbooks, &returned).await),
+        "another provider"
+    );
+    let mut returned = start().await;
+    returned.state.push('x');
+    assert!(unknown(connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await), "another state");
+    let returned = start().await;
+    connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await.expect("connected");
+    assert!(unknown(connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await), "twice");
+    t.fakes.deny_next();
+    let returned = start().await;
+    let denied = connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await;
+    assert!(matches!(denied, Err(ConnectError::Denied(..))), "{denied:?}");
+    assert_eq!(t.count("select count(*) from connected_sources where provider = 'hubspot'").await, 1);
+    assert_eq!(
+        t.count("select count(*) from tributary.oauth_states").await,
+        1,
+        "but for the one that nobody came back with"
+    );
+    // Nothing of a token or a code is readable in the database.
+    let dump: Vec<String> =
+        sqlx::query_scalar("select v::text from tributary.vault v union all select s::text from connected_sources s")
+            .fetch_all(&mut *t.world.conn().await)
+            .await
+            .expect("rows");
+    let code = returned.code.unwrap_or_else(|| "nothing".into());
+    assert!(dump.iter().all(|row| !row.contains(&code)));
+}
+
+/// F22: processes with tasks each, one rotating token, and replies that come later than their lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
+    use std::process::{Command, Stdio};
+
+    let expiries: i64 = if testkit::is_slow() { 1_000 } else { 200 };
+    let lease_ms = 1_000;
+    let database = testkit::cluster::cloned();
+    let t = Sources::with(database, domain::Clock::System, fakes::Fakes::with_fixtures().await, &[]).await;
+    let id = t.connect(Provider::Quickbooks).await;
+    let (tenant, before) = (t.world.tenant_id, t.fakes.counts(fakes::Provider::Quickbooks).refreshes);
+    for nth in (1..=u64::try_from(expiries).expect("a count")).step_by(100) {
+        t.fakes.nth(TOKEN, nth + 50, Manner::Delay(Duration::from_millis(lease_ms * 3 / 2)));
+    }
+    let start = || {
+        Command::new(env!("CARGO_BIN_EXE_refresher"))
+            .args([tenant.to_string(), id.to_string(), "8".into(), lease_ms.to_string()])
+            .env("DATABASE_URL", &t.world.database.url)
+            .env("MASTER_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+            .env("BLOB_URL", testkit::cluster::blob_url())
+            .envs(testkit::sources::settings(&t.fakes))
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a process")
+    };
+    let mut processes: Vec<_> = (0..8).map(|_| start()).collect();
+    let mut conn = t.world.conn().await;
+    let version = "select token_version from connected_sources where id = $1";
+    for nth in 0..expiries {
+        let seen: i64 = sqlx::query_scalar(version).bind(id.0).fetch_one(&mut *conn).await.expect("a version");
+        let sql = "update connected_sources set token_expires_at = null where id = $1";
+        sqlx::query(sql).bind(id.0).execute(&mut *conn).await.expect("an expiry");
+        let mut is_moved = false;
+        for _ in 0..6_000 {
+            let now: i64 = sqlx::query_scalar(version).bind(id.0).fetch_one(&mut *conn).await.expect("a version");
+            is_moved = now > seen;
+            if is_moved {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(is_moved, "expiry {nth}: nobody refreshed; {:?}", t.source(id).await);
+    }
+    for process in &mut processes {
+        drop(process.stdin.take());
+        process.wait().expect("its end");
+    }
+    let counts = t.fakes.counts(fakes::Provider::Quickbooks);
+    let accepted = i64::try_from(counts.refreshes - before).expect("a count");
+    println!("{expiries} expiries, {accepted} accepted refreshes, {} invalid_grant", counts.invalid_grants);
+    assert_eq!((accepted, counts.invalid_grants, counts.reuses), (expiries, 0, 0), "{counts:?}");
+    assert_eq!(t.source(id).await.status, "active");
+}
