@@ -251,7 +251,8 @@ async fn size_and_time_are_bounded() {
     assert!(matches!(fetch(&outside, &server.url("/"), None).await, Err(FetchError::Unreachable(_))));
     server.go_away().await;
     let refused = fetch(&outside, &server.url("/"), None).await;
-    assert_eq!(refused, Err(FetchError::Unreachable(": connection refused".into())));
+    // Refused; or reset, when it was in the queue of a server that just went.
+    assert!(matches!(&refused, Err(FetchError::Unreachable(why)) if why.starts_with(": connection re")), "{refused:?}");
     let unknown = way_out(&[], flipping(&[&[]]).0, limits());
     let refused = fetch(&unknown, "http://public.example/", None).await;
     assert_eq!(refused, Err(FetchError::Unreachable(": its name has no address".into())));
