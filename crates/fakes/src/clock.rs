@@ -23,7 +23,8 @@ impl Clock {
         self.ahead_ms.fetch_add(by_ms, Ordering::Relaxed);
     }
 
-    /// A time that no other change has and that is later than all before it, or a test could not tell an order from a tie.
+    /// A time that no other change has and that is later than all before it, or a test could not tell an order from a tie. It is taken while
+    /// the records are locked, so that no answer has a later time than a change that it lacks.
     pub fn stamp(&self) -> DateTime<Utc> {
         let now_ms = self.now().timestamp_millis();
         let next = |last_ms: i64| Some(now_ms.max(last_ms + 1));

@@ -52,9 +52,9 @@ impl Drive {
 
     /// Creates a file, or replaces the one with its id; `metadata` as in Drive's own answers. Returns the id.
     pub fn put_file(&self, metadata: Value, text: &str) -> String {
-        let now = self.shared.clock.stamp();
         let id = metadata["id"].as_str().map_or_else(|| format!("1{}", Uuid::new_v4().simple()), str::to_owned);
         let mut drive = lock(&self.shared.drive);
+        let now = self.shared.clock.stamp();
         let mut whole = json!({"kind": "drive#file", "id": id, "parents": ["root"], "createdTime": iso(now),
             "trashed": false, "explicitlyTrashed": false, "version": "0", "capabilities": {"canDownload": true}});
         if let Some(known) = drive.files.get(&id) {
@@ -83,8 +83,8 @@ impl Drive {
 
     /// Deleted for good, or no longer shared with us.
     pub fn remove(&self, id: &str) {
-        let now = self.shared.clock.stamp();
         let mut drive = lock(&self.shared.drive);
+        let now = self.shared.clock.stamp();
         drive.files.remove(id).expect("a file that is there");
         drive.note_change(id, now);
     }
@@ -117,8 +117,8 @@ impl Drive {
     }
 
     fn change(&self, id: &str, change: impl FnOnce(&mut File)) {
-        let now = self.shared.clock.stamp();
         let mut drive = lock(&self.shared.drive);
+        let now = self.shared.clock.stamp();
         change(drive.files.get_mut(id).expect("a file that is there"));
         drive.touch(id, now);
     }

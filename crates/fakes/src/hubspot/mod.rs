@@ -42,8 +42,8 @@ pub struct Hubspot {
 impl Hubspot {
     /// Creates an object, or replaces the one with its id; `object` is its properties, or `{"id", "properties"}`. Returns the id.
     pub fn put(&self, kind: &str, object: Value) -> String {
-        let now = self.shared.clock.stamp();
         let mut crm = lock(&self.shared.crm);
+        let now = self.shared.clock.stamp();
         let objects = crm.types.entry(kind.to_owned()).or_default();
         let asked_id = object.get("id").and_then(|id| id.as_str()?.parse().ok());
         let id = asked_id.unwrap_or_else(|| objects.last_key_value().map_or(101, |(id, _)| id + 1));
@@ -159,8 +159,8 @@ impl Hubspot {
     }
 
     fn change(&self, kind: &str, id: &str, change: impl FnOnce(&mut Object)) {
-        let now = self.shared.clock.stamp();
         let mut crm = lock(&self.shared.crm);
+        let now = self.shared.clock.stamp();
         let objects = crm.types.get_mut(kind);
         let object = objects.and_then(|objects| objects.get_mut(&id.parse().ok()?)).expect("an object that is there");
         object.updated_at = now;

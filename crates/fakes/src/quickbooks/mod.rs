@@ -35,8 +35,8 @@ pub struct Quickbooks {
 impl Quickbooks {
     /// Creates a record of `Customer` or `Invoice`, or replaces the one with its `Id`. Returns the id.
     pub fn put(&self, entity: &str, record: Value) -> String {
-        let now = self.shared.clock.stamp();
         let mut books = lock(&self.shared.books);
+        let now = self.shared.clock.stamp();
         let rows = books.entities.entry(entity.to_owned()).or_default();
         let asked_id = record.get("Id").and_then(|id| id.as_str()?.parse().ok());
         let id: u64 = asked_id.unwrap_or_else(|| rows.last_key_value().map_or(1, |(id, _)| id + 1));
@@ -93,8 +93,8 @@ impl Quickbooks {
     }
 
     fn change(&self, entity: &str, id: &str, change: impl FnOnce(&mut Entity)) {
-        let now = self.shared.clock.stamp();
         let mut books = lock(&self.shared.books);
+        let now = self.shared.clock.stamp();
         let rows = books.entities.get_mut(entity);
         let row = rows.and_then(|rows| rows.get_mut(&id.parse().ok()?)).expect("a record that is there");
         change(row);

@@ -64,6 +64,7 @@ async fn both_eras_offer_the_same_tools_and_page_to_the_end() {
             ("hubspot-batch-create-objects", false),
             ("hubspot-batch-read-objects", true),
             ("hubspot-batch-update-objects", false),
+            ("hubspot-list-associations", true),
             ("hubspot-list-objects", true),
             ("hubspot-search-objects", true),
         ];
