@@ -248,7 +248,7 @@ async fn the_real_client_hears_of_changes_in_both_versions_of_its_protocol() {
     let (key_id, key) = office.key(tenant_id, "ann@office.test").await;
     let elsewhere = office.world.other_tenant("elsewhere").await;
     let (_, their_door) = add_channel(&office.world, elsewhere, None).await;
-    let soon = Duration::from_secs(5);
+    let soon = Duration::from_secs(15);
     let mut listeners = ["1.0.0", "2.0.0"].map(|vsn| Agent::start(&office, "listen", &key, vsn, vsn, 0));
     for listener in &listeners {
         let status = listener.says("status", LONG, |line| line["status"] != "").await.expect("a status");

@@ -370,7 +370,7 @@ mod tests {
             finished_at: Some(now()),
             ..job(JobStatus::Completed)
         };
-        assert_eq!(rate(&took(5, 4_000), now()).as_deref(), Some("1.3"));
+        assert_eq!(rate(&took(6, 4_000), now()).as_deref(), Some("1.5"));
         assert_eq!(rate(&took(5_000, 2_000), now()).as_deref(), Some("2,500"));
         assert_eq!(rate(&took(0, 2_000), now()), None);
         assert_eq!(rate(&job(JobStatus::Pending), now()), None);
