@@ -201,7 +201,11 @@ impl Office {
                 tx.commit().await.expect("committed");
                 Ok(rows.into_iter().map(|(_, row)| row).collect())
             }
-            Err(error) => Err(error.code().unwrap_or_else(|| error.to_string())),
+            Err(error) => {
+                // Not left to the drop, which only sends it later: a claim passes over a row that is still locked.
+                tx.rollback().await.expect("rolled back");
+                Err(error.code().unwrap_or_else(|| error.to_string()))
+            }
         }
     }
 
