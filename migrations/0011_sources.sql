@@ -380,3 +380,22 @@ begin
     end loop;
 end $$;
 revoke execute on function tributary.check_queue(text) from public;
+
+-- A session keeps its plan of a foreign-key check. While a table is empty, all indexes that begin with the tenant cost the same and the
+-- youngest is taken: a first sync then reads all of the tenant's rows for every chunk. So the key is made the youngest. (A table with rows
+-- has been analysed, and keeps what it has.)
+do $$
+begin
+    if not exists (select from public.source_documents) then
+        alter table public.source_documents drop constraint source_documents_pkey cascade;
+        alter table public.source_documents add primary key (tenant_id, id);
+        alter table public.document_chunks add foreign key (tenant_id, document_id)
+            references public.source_documents (tenant_id, id) on delete cascade;
+    end if;
+    if not exists (select from public.activities) then
+        alter table public.activities drop constraint activities_pkey cascade;
+        alter table public.activities add primary key (tenant_id, id);
+        alter table public.activity_failures add foreign key (tenant_id, original_activity_id)
+            references public.activities (tenant_id, id) on delete cascade;
+    end if;
+end $$;

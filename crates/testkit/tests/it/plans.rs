@@ -48,3 +48,35 @@ async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
         conn.execute("analyze source_documents, activities, pgmq.q_embed").await.expect("statistics");
     }
 }
+
+/// A session keeps the plan of a foreign-key check, also the one it made while the table was empty and every index was as good.
+#[tokio::test]
+async fn foreign_keys_are_checked_by_a_key_from_the_first_row_on() {
+    let world = World::now().await;
+    let mut conn = world.conn().await;
+    let checks: Vec<(String, String, Vec<String>)> = sqlx::query_as(
+        "select f.conrelid::regclass::text, f.confrelid::regclass::text,
+             (select array_agg(a.attname::text order by k.nth) from unnest(f.confkey) with ordinality k (attnum, nth)
+              join pg_attribute a on a.attrelid = f.confrelid and a.attnum = k.attnum)
+         from pg_constraint f where f.contype = 'f' and f.connamespace::regnamespace::text <> 'pgmq'",
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .expect("foreign keys");
+    let keys: Vec<String> = sqlx::query_scalar("select indexrelid::regclass::text from pg_index where indisunique")
+        .fetch_all(&mut *conn)
+        .await
+        .expect("keys");
+    assert!(checks.len() > 20, "only {} foreign keys", checks.len());
+    for (from, to, columns) in checks {
+        let conditions = columns.iter().enumerate().map(|(n, column)| format!("{column} = ${}", n + 1));
+        let conditions = conditions.collect::<Vec<_>>().join(" and ");
+        let plan = plan(&mut conn, &format!("select 1 from only {to} x where {conditions} for key share of x")).await;
+        let by = plan.split("using ").nth(1).and_then(|rest| rest.split(' ').next());
+        let is_a_key = by.is_some_and(|by| keys.iter().any(|key| key.rsplit('.').next() == Some(by)));
+        assert!(is_a_key, "{from} is checked against {to} by {by:?}\n{plan}");
+        // By the whole key, or by an id that is one by itself.
+        let is_whole = !plan.contains("Filter") || plan.contains("Index Cond: (id = ");
+        assert!(is_whole, "{from} is checked against {to} by a part of a key\n{plan}");
+    }
+}
