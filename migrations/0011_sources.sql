@@ -172,6 +172,7 @@ create table public.usage (
     month date not null,
     model text not null,
     calls bigint not null default 0,
+    documents bigint not null default 0,
     texts bigint not null default 0,
     tokens bigint not null default 0,
     cost_micros bigint not null default 0,
@@ -179,6 +180,54 @@ create table public.usage (
 );
 select tributary.protect('public.usage');
 grant select on public.usage to authenticated;
+
+-- A tenant's month under a cap: one row to be locked, and under which cap something was refused last. Retention: as long as the tenant.
+create table tributary.budgets (
+    tenant_id uuid not null references public.tenants (id) on delete cascade,
+    month date not null,
+    refused_under_micros bigint,
+    primary key (tenant_id, month)
+);
+select tributary.protect('tributary.budgets');
+
+-- What a paid call may cost, from before it is made until what it did cost is written. Retention: ten minutes (whoever reserves next).
+create table tributary.reservations (
+    id uuid primary key,
+    tenant_id uuid not null references public.tenants (id) on delete cascade,
+    micros bigint not null check (micros >= 0),
+    made_at timestamptz not null
+);
+create index reservations_tenant_idx on tributary.reservations (tenant_id);
+select tributary.protect('tributary.reservations');
+
+-- Sets p_micros aside for reservation p_id, if what is spent this month, what others have set aside and this stay within p_cap.
+-- Says `reserved`; `busy`, when others' reservations stand in the way; or `spent`.
+create function tributary.reserve(p_tenant uuid, p_id uuid, p_micros bigint, p_cap bigint, p_now timestamptz) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    this_month date := date_trunc('month', p_now at time zone 'utc');
+    spent bigint;
+    set_aside bigint;
+begin
+    insert into tributary.budgets as b (tenant_id, month) values (p_tenant, this_month)
+        on conflict (tenant_id, month) do update set month = b.month; -- one at a time from here on
+    delete from tributary.reservations where tenant_id = p_tenant and made_at < p_now - interval '10 minutes';
+    select coalesce(sum(cost_micros), 0) into spent from public.usage where tenant_id = p_tenant and month = this_month;
+    select coalesce(sum(micros), 0) into set_aside from tributary.reservations where tenant_id = p_tenant;
+    if spent + set_aside + p_micros <= p_cap then
+        insert into tributary.reservations (id, tenant_id, micros, made_at) values (p_id, p_tenant, p_micros, p_now);
+        return 'reserved';
+    end if;
+    if spent + p_micros <= p_cap then
+        return 'busy';
+    end if;
+    update tributary.budgets set refused_under_micros = p_cap where tenant_id = p_tenant and month = this_month;
+    return 'spent';
+end $$;
+revoke execute on function tributary.reserve(uuid, uuid, bigint, bigint, timestamptz) from public;
+grant execute on function tributary.reserve(uuid, uuid, bigint, bigint, timestamptz) to service_role;
 
 -- Turns at a provider, shared by all processes: so many units in so many seconds, or none until a time. No tenant: the key says whose it is.
 -- Retention: a day after its last use (task `retention`).

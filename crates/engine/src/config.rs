@@ -266,6 +266,15 @@ pub struct Config {
     #[arg(long, env = "EMBED_PRICE_PER_MILLION", global = true, hide_short_help = true)]
     pub embed_price_per_million: Option<f64>,
 
+    /// The most that a tenant's vectors may cost in a month, in dollars. Past it, what comes is stored and found by keyword, and gets its
+    /// vectors in the next month, or when this is raised. Default: no cap.
+    #[arg(long, env = "EMBED_MONTHLY_CAP", global = true, hide_short_help = true, value_parser = dollars)]
+    pub embed_monthly_cap: Option<f64>,
+
+    /// Alert when the vectors of 1,000 documents cost more than that, in dollars.
+    #[arg(long, env = "EMBED_ALERT_PER_1000", global = true, hide_short_help = true, value_parser = dollars)]
+    pub embed_alert_per_1000: Option<f64>,
+
     /// What is logged: error, warn, info, debug, or a filter such as `info,store=debug`.
     #[arg(long, env = "LOG", default_value = "info", global = true, hide_short_help = true)]
     pub log: String,
@@ -313,6 +322,17 @@ impl Config {
             Some(networks) => networks.iter().any(|network| network.contains(&peer)),
             None => self.public_url.is_some() && peer.is_loopback(),
         }
+    }
+}
+
+impl Config {
+    /// What a tenant's vectors may cost in a month, in millionths of a dollar.
+    pub fn embed_cap_micros(&self) -> Option<i64> {
+        self.embed_monthly_cap.map(micros)
+    }
+
+    pub fn embed_alert_micros(&self) -> Option<i64> {
+        self.embed_alert_per_1000.map(micros)
     }
 }
 
@@ -392,6 +412,15 @@ fn plain_url(text: &str) -> Option<String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).unwrap_or_default();
     let is_plain = !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || "-.:/[]_".contains(c));
     is_plain.then(|| text.trim_end_matches('/').to_owned())
+}
+
+fn micros(dollars: f64) -> i64 {
+    (dollars * 1_000_000.0).round() as i64
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let dollars: Option<f64> = text.parse().ok().filter(|dollars: &f64| (0.0..1e9).contains(dollars));
+    dollars.ok_or_else(|| "not an amount of dollars, such as 5 or 0.50".into())
 }
 
 fn blob_url(text: &str) -> Result<String, String> {

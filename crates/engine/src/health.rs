@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Caller, Provider, SourceStatus};
+use domain::{Caller, Provider, SourceStatus, TenantId};
 use store::alerts::Finding;
 use store::queue::Counts;
 use store::sources::Unwell;
@@ -79,6 +79,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Nodes: an agent that lives and gets nowhere has to be restarted; Skip ends an activity".into(),
         });
     }
+    findings.extend(spend_findings(env, &mut conn, caller.tenant_id).await?);
     let unwell = store::sources::unwell(&mut conn, caller.tenant_id).await?;
     findings.extend(unwell.iter().filter_map(source_finding));
     let mut workers = Vec::new();
@@ -128,6 +129,42 @@ fn source_finding(source: &Unwell) -> Option<Finding> {
         what: format!("source {}: {}", source.name, what.trim_end_matches('.')),
         todo: todo.trim_end_matches('.').to_owned(),
     })
+}
+
+/// Fewer documents say nothing about a price.
+const PRICED_DOCUMENTS: i64 = 100;
+
+/// What a service's vectors cost this month: the cap is reached, or a thousand documents cost more than somebody wanted to know.
+async fn spend_findings(env: &Env, conn: &mut store::Connection, tenant_id: TenantId) -> store::Result<Vec<Finding>> {
+    let (cap, alert) = (env.config.embed_cap_micros(), env.config.embed_alert_micros());
+    if cap.is_none() && alert.is_none() {
+        return Ok(Vec::new());
+    }
+    let month = store::spend::this_month(conn, env.clock.sql(), tenant_id, cap).await?;
+    let mut findings = Vec::new();
+    if let Some(cap) = cap.filter(|_| month.is_refused) {
+        findings.push(Finding {
+            kind: "budget_spent",
+            subject: "embeddings".into(),
+            what: format!("vectors may cost {} a month, and that is spent", dollars(cap)),
+            todo: "raise `EMBED_MONTHLY_CAP` and restart, or wait for the next month; until then what is new is found by keyword alone".into(),
+        });
+    }
+    let per_thousand =
+        (month.documents >= PRICED_DOCUMENTS).then(|| month.cost_micros.saturating_mul(1_000) / month.documents);
+    if let Some((price, alert)) = per_thousand.zip(alert).filter(|(price, alert)| price > alert) {
+        findings.push(Finding {
+            kind: "embedding_price",
+            subject: "embeddings".into(),
+            what: format!(
+                "the vectors of 1,000 documents cost about {} this month, more than {}",
+                dollars(price),
+                dollars(alert)
+            ),
+            todo: "see Sources for which of them costs it; a smaller model or fewer records cost less".into(),
+        });
+    }
+    Ok(findings)
 }
 
 /// Providers that refuse our own app: no token of any tenant is renewed there.
@@ -212,6 +249,10 @@ async fn schedule_findings(env: &Env, conn: &mut store::Connection) -> store::Re
         }
     }
     Ok(findings)
+}
+
+fn dollars(micros: i64) -> String {
+    format!("${:.2}", micros as f64 / 1e6)
 }
 
 fn plural(n: i64, one: &str, many: &str) -> String {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::spend::Spent;
 use crate::{OnConstraint as _, Result, Tx};
 
 /// How many troubles a job remembers.
@@ -172,10 +173,7 @@ pub struct Progress {
     pub unchanged: i64,
     pub deleted: i64,
     pub failed: i64,
-    pub embed_calls: i64,
-    pub embed_texts: i64,
-    pub embed_tokens: i64,
-    pub cost_micros: i64,
+    pub spent: Spent,
 }
 
 /// Moves a job on in the commit of its page. `kind` changes when a delta has to become a full pass.
@@ -203,10 +201,10 @@ pub async fn advance(
         .bind(added.unchanged)
         .bind(added.deleted)
         .bind(added.failed)
-        .bind(added.embed_calls)
-        .bind(added.embed_texts)
-        .bind(added.embed_tokens)
-        .bind(added.cost_micros)
+        .bind(added.spent.calls)
+        .bind(added.spent.texts)
+        .bind(added.spent.tokens)
+        .bind(added.spent.cost_micros)
         .bind(at)
         .execute(&mut **tx)
         .await?;
@@ -511,32 +509,6 @@ pub async fn spend(conn: &mut PgConnection, tenant_id: TenantId, source_id: Sour
     .bind(source_id.0)
     .fetch_one(conn)
     .await?)
-}
-
-/// Adds what embedding took to the tenant's month.
-pub async fn add_usage(
-    conn: &mut PgConnection,
-    at: Option<DateTime<Utc>>,
-    tenant_id: TenantId,
-    model: &str,
-    added: &Progress,
-) -> Result<()> {
-    sqlx::query(
-        "insert into public.usage as u (tenant_id, month, model, calls, texts, tokens, cost_micros)
-         values ($1, date_trunc('month', coalesce($2, now()) at time zone 'utc')::date, $3, $4, $5, $6, $7)
-         on conflict (tenant_id, month, model) do update set calls = u.calls + excluded.calls, texts = u.texts + excluded.texts,
-             tokens = u.tokens + excluded.tokens, cost_micros = u.cost_micros + excluded.cost_micros",
-    )
-    .bind(tenant_id.0)
-    .bind(at)
-    .bind(model)
-    .bind(added.embed_calls)
-    .bind(added.embed_texts)
-    .bind(added.embed_tokens)
-    .bind(added.cost_micros)
-    .execute(conn)
-    .await?;
-    Ok(())
 }
 
 /// Pages look again.

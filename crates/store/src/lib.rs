@@ -35,6 +35,7 @@ pub mod schedules;
 pub mod secret_file;
 pub mod sessions;
 pub mod sources;
+pub mod spend;
 pub mod tenants;
 pub mod tokens;
 pub mod vault;

@@ -12,6 +12,16 @@ use crate::Http;
 
 const BATCH_CHARS: usize = 200_000;
 
+/// Vectors, and what they took.
+#[derive(Clone, Debug, Default)]
+pub struct Embedded {
+    /// One of unit length per text, in order.
+    pub vectors: Vec<Vec<f32>>,
+    pub calls: usize,
+    /// As the service counts them; none where it does not say.
+    pub tokens: Option<u64>,
+}
+
 pub struct EmbedClient {
     service: Service,
     model: String,
@@ -45,13 +55,16 @@ impl EmbedClient {
 
     /// One vector of unit length per text, in order; all or none. Whatever is wrong with the service or its answer is a fault after which
     /// trying again may help.
-    pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
-        let mut vectors = Vec::with_capacity(texts.len());
+    pub async fn embed(&self, texts: &[&str]) -> Result<Embedded, Fault> {
+        let mut embedded = Embedded { tokens: Some(0), ..Embedded::default() };
         for batch in batches(texts, self.batch_texts) {
             let body = self.ask(batch).await?;
-            vectors.extend(self.checked(&body, batch.len())?);
+            let (vectors, tokens) = self.checked(&body, batch.len())?;
+            embedded.vectors.extend(vectors);
+            embedded.calls += 1;
+            embedded.tokens = embedded.tokens.zip(tokens).map(|(sum, more)| sum.saturating_add(more));
         }
-        Ok(vectors)
+        Ok(embedded)
     }
 
     async fn ask(&self, texts: &[&str]) -> Result<Vec<u8>, Trouble> {
@@ -60,7 +73,7 @@ impl EmbedClient {
         self.service.ask(|request| self.service.with_bearer(request).json(&question)).await
     }
 
-    fn checked(&self, body: &[u8], n_texts: usize) -> Result<Vec<Vec<f32>>, Fault> {
+    fn checked(&self, body: &[u8], n_texts: usize) -> Result<(Vec<Vec<f32>>, Option<u64>), Fault> {
         let refused = |what: String| Fault::Transient(anyhow!(what));
         let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
             // Some write what JSON has no word for.
@@ -85,7 +98,7 @@ impl EmbedClient {
                 }
             }
         }
-        Ok(vectors.into_iter().flatten().collect())
+        Ok((vectors.into_iter().flatten().collect(), answer.usage.and_then(|usage| usage.total_tokens)))
     }
 
     /// A vector that can be stored, made one long; or what is wrong with it.
@@ -119,6 +132,12 @@ struct Question<'a> {
 #[derive(Deserialize)]
 struct Answer {
     data: Vec<Row>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    total_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]

@@ -13,7 +13,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 
 pub use self::chat::{ChatClient, Dialect};
-pub use self::embed::EmbedClient;
+pub use self::embed::{EmbedClient, Embedded};
 pub use self::transcribe::{TranscribeClient, Transcript};
 use crate::Http;
 use crate::http::{io_kind, retry_after};

@@ -104,10 +104,10 @@ where
 async fn whole(env: Env, tenant_id: TenantId, batch: Vec<Record>) -> anyhow::Result<()> {
     let begin = || async { Ok(env.db.begin().await?) };
     let remembered = memory::remember(&env, tenant_id, batch, begin).await;
-    let (tx, remembered) = remembered.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
+    let (tx, batch) = remembered.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
     tx.commit().await?;
     anyhow::ensure!(
-        remembered.iter().all(|document| document.change == memory::Change::Created && !document.is_pending)
+        batch.records.iter().all(|document| document.change == memory::Change::Created && !document.is_pending)
     );
     Ok(())
 }
@@ -128,8 +128,8 @@ async fn prepare(env: &Env, batches: Vec<Vec<Record>>) -> anyhow::Result<Vec<Pre
         for record in batch {
             let chunks = text::chunks(&text::normalise(&record.text));
             let texts: Vec<&str> = chunks.iter().map(|chunk| chunk.text.as_str()).collect();
-            let vectors = env.embedder.embed(&texts).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
-            records.push((record, chunks.into_iter().zip(vectors).collect()));
+            let embedded = env.embedder.embed(&texts).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
+            records.push((record, chunks.into_iter().zip(embedded.vectors).collect()));
         }
         prepared.push(Prepared { records, model: env.embedder.model().name.clone() });
     }

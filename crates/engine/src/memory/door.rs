@@ -88,9 +88,9 @@ pub async fn accept(env: &Env, tenant_id: TenantId, incoming: Incoming) -> Resul
         ..Record::new(source_id, external_id, kind, text)
     };
     let begin = || async { Ok(env.db.begin().await?) };
-    let (tx, mut remembered) = remember(env, tenant_id, vec![record], begin).await?;
+    let (tx, mut batch) = remember(env, tenant_id, vec![record], begin).await?;
     tx.commit().await.map_err(Fault::from)?;
-    remembered.pop().ok_or(Refusal::Empty)
+    batch.records.pop().ok_or(Refusal::Empty)
 }
 
 fn named_by(text: &str) -> String {

@@ -1,8 +1,10 @@
 //! Memory: one way in (`remember`), one way to ask (`recall`), and the door for files and notes.
 
+mod budget;
 pub mod door;
 pub mod embed;
 pub mod recall;
 mod remember;
 
-pub use remember::{Change, Remembered, remember};
+pub(crate) use budget::{Reservation, reserve};
+pub use remember::{Batch, Change, Remembered, remember};

@@ -59,7 +59,7 @@ pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<Answer,
         let embedded = tokio::time::timeout(EMBED_LIMIT, env.embedder.embed(&[&query.text])).await;
         let embedded = embedded.unwrap_or_else(|_| Err(Fault::Transient(anyhow::anyhow!("it did not answer in time"))));
         match embedded {
-            Ok(mut vectors) => vector = vectors.pop(),
+            Ok(mut embedded) => vector = embedded.vectors.pop(),
             Err(fault) => {
                 note = Some(format!("searched by keyword alone: the embedder is away ({})", fault.in_words()))
             }

@@ -13,9 +13,10 @@ use store::Tx;
 use store::crash::{self, Point};
 use store::memory::{Kept, NewChunk, Place, Seen, Stored, VectorTable, chunks, documents, mentions};
 use store::queue::Queue;
+use store::spend::{self, Spent};
 use uuid::Uuid;
 
-use super::embed::Embedder;
+use super::{Reservation, reserve};
 use crate::Env;
 use crate::work::Lane as _;
 use crate::work::lanes::embed::Embed;
@@ -38,11 +39,18 @@ pub struct Remembered {
     pub id: DocumentId,
     pub change: Change,
     pub n_chunks: usize,
-    /// How many of them were embedded for this, and how many characters those have.
+    /// How many of them were embedded for this.
     pub n_embedded: usize,
-    pub embedded_chars: usize,
     /// Some vectors are missing: found by keyword, and the embed lane has been told.
     pub is_pending: bool,
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// In the order of its records.
+    pub records: Vec<Remembered>,
+    pub spent: Spent,
 }
 
 /// How often a batch goes round because others write the same documents.
@@ -58,7 +66,7 @@ pub async fn remember<T, F>(
     tenant_id: TenantId,
     records: Vec<Record>,
     begin: impl Fn() -> F,
-) -> Result<(T, Vec<Remembered>), Fault>
+) -> Result<(T, Batch), Fault>
 where
     T: AsMut<Tx>,
     F: Future<Output = Result<T, Fault>>,
@@ -76,9 +84,9 @@ where
         if plan.write(opened.as_mut()).await? {
             took("write", begun);
             crash::at(Point::RememberWritten)?;
-            let remembered = plan.outcomes();
-            count(&remembered);
-            return Ok((opened, remembered));
+            let batch = Batch { records: plan.outcomes(), spent: plan.spent() };
+            count(&batch.records);
+            return Ok((opened, batch));
         }
     }
     Err(Fault::Transient(anyhow::anyhow!("others keep writing the same documents")))
@@ -146,30 +154,53 @@ fn winners(texts: &[Text]) -> Vec<usize> {
 
 /// Vectors by what they were made of: a batch that goes round, or says the same twice, pays once.
 #[derive(Default)]
-struct Vectors(HashMap<[u8; 32], Vec<f32>>);
+struct Vectors {
+    by_hash: HashMap<[u8; 32], Vec<f32>>,
+    spent: Spent,
+    reservations: Vec<Uuid>,
+}
 
 impl Vectors {
-    /// Embeds what is missing. Where the embedder is away or wrong the vectors stay missing, and that is all.
-    async fn fill<'a>(&mut self, embedder: &Embedder, wanted: impl Iterator<Item = &'a Chunk>) {
+    /// Embeds what is missing. Where the embedder is away or wrong, or the month's money is spent, the vectors stay missing, and that is all.
+    async fn fill<'a>(
+        &mut self,
+        env: &Env,
+        tenant_id: TenantId,
+        wanted: impl Iterator<Item = &'a Chunk>,
+    ) -> Result<(), Fault> {
         let mut known = HashSet::new();
         let missing: Vec<&Chunk> =
-            wanted.filter(|chunk| !self.0.contains_key(&chunk.hash) && known.insert(chunk.hash)).collect();
+            wanted.filter(|chunk| !self.by_hash.contains_key(&chunk.hash) && known.insert(chunk.hash)).collect();
         if missing.is_empty() {
-            return;
+            return Ok(());
         }
         let texts: Vec<&str> = missing.iter().map(|chunk| chunk.text.as_str()).collect();
-        match embedder.embed(&texts).await {
-            Ok(vectors) => self.0.extend(missing.iter().map(|chunk| chunk.hash).zip(vectors)),
-            Err(fault) => {
-                tracing::warn!("{} texts wait for their vectors: {}", texts.len(), fault.in_words());
-                metrics::counter!("tributary_embed_postponed_total").increment(texts.len() as u64);
+        let postponed = |why: &str| {
+            tracing::warn!("{} texts wait for their vectors: {why}", texts.len());
+            metrics::counter!("tributary_embed_postponed_total").increment(texts.len() as u64);
+        };
+        match reserve(env, tenant_id, texts.iter().map(|text| text.len()).sum()).await? {
+            Reservation::Free => {}
+            Reservation::Held(id) => self.reservations.push(id),
+            Reservation::Busy | Reservation::Spent => {
+                postponed("what they may cost this month is spent");
+                return Ok(());
             }
         }
+        match env.embedder.embed(&texts).await {
+            Ok(embedded) => {
+                self.by_hash.extend(missing.iter().map(|chunk| chunk.hash).zip(embedded.vectors));
+                self.spent += embedded.spent;
+            }
+            Err(fault) => postponed(&fault.in_words()),
+        }
+        Ok(())
     }
 }
 
 /// What a batch will write, made before any transaction opens.
 struct Plan<'a> {
+    env: &'a Env,
     tenant_id: TenantId,
     table: VectorTable,
     texts: &'a [Text],
@@ -243,16 +274,16 @@ impl<'a> Plan<'a> {
             step.match_chunks(stored.remove(&step.id.0).unwrap_or_default());
         }
         let begun = Instant::now();
-        vectors.fill(&env.embedder, steps.iter().flat_map(Step::wanting)).await;
+        vectors.fill(env, tenant_id, steps.iter().flat_map(Step::wanting)).await?;
         took("embed", begun);
         for step in &mut steps {
-            let is_pending = step.wanting().any(|chunk| !vectors.0.contains_key(&chunk.hash));
+            let is_pending = step.wanting().any(|chunk| !vectors.by_hash.contains_key(&chunk.hash));
             step.is_pending = is_pending;
         }
         let langs: HashSet<&str> = steps.iter().map(|step| step.lang).collect();
         let is_new = tenant.model.is_none() || langs.iter().any(|lang| !tenant.langs.iter().any(|known| known == lang));
         let new_langs = is_new.then(|| langs.into_iter().collect());
-        Ok(Self { tenant_id, table, texts, steps, vectors, new_langs })
+        Ok(Self { env, tenant_id, table, texts, steps, vectors, new_langs })
     }
 
     /// Writes everything; `false` when somebody else wrote one of the documents since we looked, and nothing may be kept.
@@ -306,6 +337,10 @@ impl<'a> Plan<'a> {
         if !pending.is_empty() {
             Queue::new(Embed::NAME)?.send(tx, self.tenant_id, &pending).await?;
         }
+        if self.env.embedder.is_service() && self.vectors.spent.calls > 0 {
+            let (at, model) = (self.env.clock.sql(), self.table.model());
+            spend::settle(tx, at, self.tenant_id, model, &self.vectors.reservations, &self.spent()).await?;
+        }
         if self.steps.iter().any(|step| !matches!(step.change, Change::Unchanged | Change::Superseded)) {
             tx.notify(Notice {
                 tenant_id: Some(self.tenant_id),
@@ -348,7 +383,7 @@ impl<'a> Plan<'a> {
                     }
                 };
                 if kept.as_ref().is_none_or(|kept| !kept.has_vector)
-                    && let Some(vector) = self.vectors.0.get(&chunk.hash)
+                    && let Some(vector) = self.vectors.by_hash.get(&chunk.hash)
                 {
                     vectors.push((id, step.id.0, vector));
                 }
@@ -384,6 +419,12 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// What the batch's vectors took, in all rounds.
+    fn spent(&self) -> Spent {
+        let n_documents = self.steps.iter().filter(|step| step.n_embedded(self.vectors) > 0).count();
+        Spent { documents: i64::try_from(n_documents).unwrap_or(i64::MAX), ..self.vectors.spent }
+    }
+
     /// In the order of the records; a record that another of the batch outdid is superseded.
     fn outcomes(&self) -> Vec<Remembered> {
         let by_key: HashMap<(Uuid, &str), &Step> = self.steps.iter().map(|step| (step.text.key(), step)).collect();
@@ -395,12 +436,7 @@ impl<'a> Plan<'a> {
                 id: step.id,
                 change: if is_winner { step.change } else { Change::Superseded },
                 n_chunks: step.chunks.len(),
-                n_embedded: if is_winner { step.embedded(self.vectors).count() } else { 0 },
-                embedded_chars: if is_winner {
-                    step.embedded(self.vectors).map(|chunk| chunk.text.len()).sum()
-                } else {
-                    0
-                },
+                n_embedded: if is_winner { step.n_embedded(self.vectors) } else { 0 },
                 is_pending: step.is_pending,
             });
         }
@@ -441,8 +477,8 @@ impl<'a> Step<'a> {
         self.chunks.iter().zip(&self.kept).filter(lacks).map(|(chunk, _)| chunk)
     }
 
-    fn embedded(&self, vectors: &Vectors) -> impl Iterator<Item = &Chunk> {
-        self.wanting().filter(|chunk| vectors.0.contains_key(&chunk.hash))
+    fn n_embedded(&self, vectors: &Vectors) -> usize {
+        self.wanting().filter(|chunk| vectors.by_hash.contains_key(&chunk.hash)).count()
     }
 }
 

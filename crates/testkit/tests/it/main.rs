@@ -17,6 +17,7 @@ mod pull;
 mod pull_faults;
 mod recordings;
 mod schema;
+mod spend;
 mod suite;
 mod tokens;
 mod tracking;

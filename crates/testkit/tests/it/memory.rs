@@ -34,9 +34,9 @@ impl Memory {
     async fn remember(&self, records: Vec<Record>) -> Vec<Remembered> {
         let env = &self.world.env;
         let begin = || async { Ok(env.db.begin().await?) };
-        let (tx, remembered) = Box::pin(remember(env, self.world.tenant_id, records, begin)).await.expect("remembered");
+        let (tx, batch) = Box::pin(remember(env, self.world.tenant_id, records, begin)).await.expect("remembered");
         tx.commit().await.expect("committed");
-        remembered
+        batch.records
     }
 
     async fn search(&self, text: &str, mode: Mode) -> Vec<String> {
@@ -187,9 +187,8 @@ async fn what_the_caller_does_not_commit_was_never_remembered() {
     let env = &memory.world.env;
     let begin = || async { Ok(env.db.begin().await?) };
     let record = memory.record("a", "A thought that comes to nothing.");
-    let (tx, remembered) =
-        Box::pin(remember(env, memory.world.tenant_id, vec![record], begin)).await.expect("remembered");
-    assert_eq!(remembered[0].change, Change::Created);
+    let (tx, batch) = Box::pin(remember(env, memory.world.tenant_id, vec![record], begin)).await.expect("remembered");
+    assert_eq!(batch.records[0].change, Change::Created);
     tx.rollback().await.expect("rolled back");
     for table in ["source_documents", "document_chunks", "memory.vectors_fast_256"] {
         let n: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from {table}")))

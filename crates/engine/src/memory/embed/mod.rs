@@ -9,6 +9,7 @@ use anyhow::{Context as _, ensure};
 use connectors::Http;
 use connectors::models::EmbedClient;
 use domain::{Fault, text};
+use store::spend::Spent;
 
 use self::fast::FastModel;
 use crate::Config;
@@ -42,6 +43,13 @@ impl Model {
 pub enum Embedder {
     Fast(Arc<Meter>, Arc<FastModel>),
     Http(Arc<Meter>, Arc<EmbedClient>),
+}
+
+/// Vectors, one of unit length per text, in order; and what they took.
+#[derive(Clone, Debug, Default)]
+pub struct Embedded {
+    pub vectors: Vec<Vec<f32>>,
+    pub spent: Spent,
 }
 
 /// What an embedder is, and how much it did.
@@ -89,26 +97,46 @@ impl Embedder {
         }
     }
 
-    /// One vector of unit length per text, in order; all or none.
-    pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    /// One vector per text; all or none.
+    pub async fn embed(&self, texts: &[&str]) -> Result<Embedded, Fault> {
         if texts.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Embedded::default());
         }
         self.meter().calls.fetch_add(1, Relaxed);
-        let vectors = match self {
-            Self::Fast(_, model) => model.embed(texts).await?,
-            Self::Http(_, client) => client.embed(texts).await?,
+        let (vectors, calls, counted) = match self {
+            Self::Fast(_, model) => (model.embed(texts).await?, 1, None),
+            Self::Http(_, client) => {
+                let embedded = client.embed(texts).await?;
+                (embedded.vectors, embedded.calls, embedded.tokens.and_then(|tokens| i64::try_from(tokens).ok()))
+            }
         };
         let n_texts = u64::try_from(texts.len()).unwrap_or(u64::MAX);
         self.meter().texts.fetch_add(n_texts, Relaxed);
         metrics::counter!("tributary_embed_texts_total", "model" => self.model().name.clone()).increment(n_texts);
-        Ok(vectors)
+        let tokens = counted.unwrap_or_else(|| self.estimate(texts.iter().map(|text| text.len()).sum()).0);
+        let spent = Spent {
+            calls: i64::try_from(calls).unwrap_or(i64::MAX),
+            documents: 0,
+            texts: i64::try_from(texts.len()).unwrap_or(i64::MAX),
+            tokens,
+            cost_micros: self.cost(tokens),
+        };
+        Ok(Embedded { vectors, spent })
     }
 
-    /// What this many characters cost, in millionths of a dollar, and how many tokens that is: an estimate, four characters to a token.
-    pub fn cost(&self, chars: usize) -> (i64, i64) {
-        let tokens = i64::try_from(chars.div_ceil(4)).unwrap_or(i64::MAX);
-        (tokens, (tokens as f64 * self.meter().price_per_million) as i64)
+    /// Whether somebody else's service makes the vectors.
+    pub fn is_service(&self) -> bool {
+        matches!(self, Self::Http(..))
+    }
+
+    /// How many tokens so many bytes of text are, four to a token, and what they cost in millionths of a dollar.
+    pub fn estimate(&self, bytes: usize) -> (i64, i64) {
+        let tokens = i64::try_from(bytes.div_ceil(4)).unwrap_or(i64::MAX);
+        (tokens, self.cost(tokens))
+    }
+
+    fn cost(&self, tokens: i64) -> i64 {
+        (tokens as f64 * self.meter().price_per_million).ceil() as i64
     }
 
     /// How often it was asked.

@@ -12,7 +12,7 @@ use store::crash::{self, Point};
 use uuid::Uuid;
 
 use crate::Env;
-use crate::memory::remember;
+use crate::memory::{Batch, remember};
 use crate::work::{Lane, Lease, Outcome};
 
 /// How many clients one commit writes.
@@ -93,11 +93,11 @@ impl ClientFactsOf {
             Ok(effect)
         };
         let written = if texts.is_empty() {
-            begin().await.map(|effect| (effect, Vec::new()))
+            begin().await.map(|effect| (effect, Batch::default()))
         } else {
             remember(env, tenant_id, texts, begin).await
         };
-        let (mut effect, remembered) = match written {
+        let (mut effect, batch) = match written {
             Ok(written) => written,
             Err(fault) => {
                 let same = again.into_inner().unwrap_or_else(PoisonError::into_inner).ok_or(fault)?;
@@ -107,7 +107,7 @@ impl ClientFactsOf {
         let rows: Vec<Derived> = derived
             .into_iter()
             .map(|(row, nth)| Derived {
-                document_id: nth.and_then(|nth| remembered.get(nth)).map(|document| document.id.0),
+                document_id: nth.and_then(|nth| batch.records.get(nth)).map(|document| document.id.0),
                 ..row
             })
             .collect();

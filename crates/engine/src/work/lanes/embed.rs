@@ -1,12 +1,20 @@
-//! Embeds what could not be embedded when it was remembered: the embedder was away, or answered nonsense.
+//! Embeds what could not be embedded when it was remembered: the embedder was away, or answered nonsense, or the month's money was spent.
 
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike as _, Months, NaiveTime, Utc};
 use domain::{DocumentId, Fault};
 use serde::{Deserialize, Serialize};
 use store::memory::{VectorTable, chunks, documents};
+use store::spend::{self, Spent};
 use uuid::Uuid;
 
 use crate::Env;
+use crate::memory::{Reservation, reserve};
 use crate::work::{Lane, Lease, Outcome};
+
+/// A reservation lapses after ten minutes.
+const OTHERS_CALLS: Duration = Duration::from_secs(120);
 
 #[derive(Serialize, Deserialize)]
 pub struct Embed {
@@ -30,15 +38,51 @@ impl Lane for Embed {
         let lacking = chunks::without_vectors(&mut conn, tenant_id, &table, self.document_id).await?;
         drop(conn);
         let texts: Vec<&str> = lacking.iter().map(|(_, text)| text.as_str()).collect();
-        let vectors = if texts.is_empty() { Vec::new() } else { env.embedder.embed(&texts).await? };
+        let reservation = match reserve(env, tenant_id, texts.iter().map(|text| text.len()).sum()).await? {
+            Reservation::Free => None,
+            Reservation::Held(id) => Some(id),
+            Reservation::Busy => return Ok(Outcome::Snooze(OTHERS_CALLS, "budget: others' calls are under way")),
+            Reservation::Spent => {
+                let until_then = until_next_month(env.clock.now());
+                return Ok(Outcome::Snooze(until_then, "budget: what vectors may cost this month is spent"));
+            }
+        };
+        let embedded = env.embedder.embed(&texts).await?;
         let mut effect = lease.begin(env).await?;
+        if env.embedder.is_service() && embedded.spent.calls > 0 {
+            let (spent, reservations) = (Spent { documents: 1, ..embedded.spent }, reservation.as_slice());
+            spend::settle(&mut effect, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
+        }
         let still = documents::lock(&mut effect, tenant_id, &[pending.id]).await?;
         if still.first().is_some_and(|now| now.revision == pending.revision && !now.is_deleted) {
-            let rows: Vec<(Uuid, Uuid, &[f32])> =
-                lacking.iter().zip(&vectors).map(|((id, _), vector)| (*id, pending.id, vector.as_slice())).collect();
+            let rows: Vec<(Uuid, Uuid, &[f32])> = lacking
+                .iter()
+                .zip(&embedded.vectors)
+                .map(|((id, _), vector)| (*id, pending.id, vector.as_slice()))
+                .collect();
             chunks::insert_vectors(&mut effect, tenant_id, &table, &rows).await?;
             documents::mark_embedded(&mut effect, tenant_id, &pending, &table).await?;
         }
         effect.commit().await
+    }
+}
+
+/// Months are UTC's, as in `usage`.
+fn until_next_month(now: DateTime<Utc>) -> Duration {
+    let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
+    let begins = first.map(|first| first.and_time(NaiveTime::MIN).and_utc());
+    begins.and_then(|begins| (begins - now).to_std().ok()).unwrap_or(OTHERS_CALLS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_months_money_comes_back_on_the_first() {
+        let until = |now: &str| until_next_month(now.parse().expect("a time")).as_secs();
+        assert_eq!(until("2026-11-30T23:59:00Z"), 60);
+        assert_eq!(until("2026-12-31T00:00:00Z"), 86_400);
+        assert_eq!(until("2028-02-01T00:00:00Z"), 29 * 86_400);
     }
 }

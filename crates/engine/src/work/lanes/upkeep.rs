@@ -67,6 +67,12 @@ async fn remove_outlived(env: &Env) -> Result<(), Fault> {
 }
 
 async fn unpark(env: &Env) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let released = store::spend::release(&mut conn, env.clock.sql(), env.config.embed_cap_micros()).await?;
+    drop(conn);
+    if released > 0 {
+        tracing::info!("{released} items go on under a higher cap");
+    }
     loop {
         let mut tx = env.db.begin().await?;
         let sent = queue::unpark_due(&mut tx, env.clock.sql(), 500).await?;

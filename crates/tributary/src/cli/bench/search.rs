@@ -84,7 +84,7 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
             for (nth, answer) in vector.iter().enumerate() {
                 let query =
                     env.embedder.embed(&[&queries[nth]]).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
-                found += exact[nth % askers.len()].recall(&query[0], &answer.documents);
+                found += exact[nth % askers.len()].recall(&query.vectors[0], &answer.documents);
             }
             let recall = found / vector.len() as f64;
             let times = |answers: &[Answer]| {

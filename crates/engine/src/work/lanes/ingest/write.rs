@@ -9,7 +9,7 @@ use store::memory::documents;
 use store::sources;
 
 use super::{Checkpoint, Run, Trouble};
-use crate::memory::{Change, Remembered, remember};
+use crate::memory::{Batch, Change, remember};
 
 impl Run<'_> {
     /// Records, what could not be read, what was met, and where to go on: one commit. `false`: a person stopped the job or paused its
@@ -34,13 +34,13 @@ impl Run<'_> {
         self.drop_unknown(&mut records).await?;
         let named: Vec<String> = records.iter().map(|record| record.external_id.clone()).collect();
         let begin = || self.lease.begin_step(self.env);
-        let (mut effect, remembered) = if records.is_empty() {
-            (begin().await?, Vec::new())
+        let (mut effect, batch) = if records.is_empty() {
+            (begin().await?, Batch::default())
         } else {
             remember(self.env, self.tenant_id, records, begin).await?
         };
         let (at, tenant_id, source_id) = (self.env.clock.sql(), self.tenant_id, self.source_id);
-        let added = self.progress(&remembered, failed.len());
+        let added = progress(&batch, failed.len());
         let names: Vec<&str> = seen.iter().map(String::as_str).collect();
         if kind == JobKind::Full && !names.is_empty() {
             jobs::note_seen(&mut effect, tenant_id, self.job_id, &names).await?;
@@ -51,10 +51,6 @@ impl Run<'_> {
         }
         if !failed.is_empty() {
             jobs::note_failures(&mut effect, at, tenant_id, source_id, self.job_id, &failed).await?;
-        }
-        if added.embed_texts > 0 {
-            let model = self.env.embedder.model().name.clone();
-            jobs::add_usage(&mut effect, at, tenant_id, &model, &added).await?;
         }
         let place = after.stored()?;
         let step = self.step(kind, after);
@@ -92,26 +88,20 @@ impl Run<'_> {
         records.retain(|record| !record.is_deleted || known.iter().any(|(name, _)| *name == record.external_id));
         Ok(())
     }
+}
 
-    fn progress(&self, remembered: &[Remembered], n_failed: usize) -> Progress {
-        let count = |wanted: &[Change]| {
-            i64::try_from(remembered.iter().filter(|r| wanted.contains(&r.change)).count()).unwrap_or(i64::MAX)
-        };
-        let texts: usize = remembered.iter().map(|r| r.n_embedded).sum();
-        let chars: usize = remembered.iter().map(|r| r.embedded_chars).sum();
-        let (embed_tokens, cost_micros) = self.env.embedder.cost(chars);
-        let batch = usize::try_from(self.env.config.embedding_batch_size).unwrap_or(32);
-        Progress {
-            created: count(&[Change::Created]),
-            updated: count(&[Change::Updated]),
-            unchanged: count(&[Change::Unchanged, Change::Superseded]),
-            deleted: count(&[Change::Deleted]),
-            failed: i64::try_from(n_failed).unwrap_or(i64::MAX),
-            embed_calls: i64::try_from(texts.div_ceil(batch)).unwrap_or(i64::MAX),
-            embed_texts: i64::try_from(texts).unwrap_or(i64::MAX),
-            embed_tokens,
-            cost_micros,
-        }
+fn progress(batch: &Batch, n_failed: usize) -> Progress {
+    let count = |wanted: &[Change]| {
+        let n = batch.records.iter().filter(|record| wanted.contains(&record.change)).count();
+        i64::try_from(n).unwrap_or(i64::MAX)
+    };
+    Progress {
+        created: count(&[Change::Created]),
+        updated: count(&[Change::Updated]),
+        unchanged: count(&[Change::Unchanged, Change::Superseded]),
+        deleted: count(&[Change::Deleted]),
+        failed: i64::try_from(n_failed).unwrap_or(i64::MAX),
+        spent: batch.spent,
     }
 }
 

@@ -1,0 +1,144 @@
+//! What a service that makes vectors took: reserved before a paid call, and written with what the call made.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use domain::TenantId;
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{Error, Result};
+
+/// What embedding took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub calls: i64,
+    pub documents: i64,
+    pub texts: i64,
+    pub tokens: i64,
+    /// Millionths of a dollar.
+    pub cost_micros: i64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.calls += more.calls;
+        self.documents += more.documents;
+        self.texts += more.texts;
+        self.tokens += more.tokens;
+        self.cost_micros += more.cost_micros;
+    }
+}
+
+/// Whether a paid call fits under the cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Reserved,
+    /// Not while others' calls are under way.
+    Busy,
+    /// Not this month.
+    Spent,
+}
+
+/// Sets an estimate aside, in the statement's own transaction. It lapses after ten minutes.
+pub async fn reserve(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: Uuid,
+    micros: i64,
+    cap_micros: i64,
+) -> Result<Room> {
+    let said: String = sqlx::query_scalar("select tributary.reserve($1, $2, $3, $4, coalesce($5, now()))")
+        .bind(tenant_id.0)
+        .bind(id)
+        .bind(micros)
+        .bind(cap_micros)
+        .bind(at)
+        .fetch_one(conn)
+        .await?;
+    match said.as_str() {
+        "reserved" => Ok(Room::Reserved),
+        "busy" => Ok(Room::Busy),
+        "spent" => Ok(Room::Spent),
+        other => Err(Error::Refused { what: format!("a reservation was answered {other}") }),
+    }
+}
+
+/// Adds what was spent to the tenant's month, in the commit of what it was spent on, and ends the reservations for it.
+pub async fn settle(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    model: &str,
+    reservations: &[Uuid],
+    spent: &Spent,
+) -> Result<()> {
+    sqlx::query(include_str!("sql/spend_settle.sql"))
+        .bind(tenant_id.0)
+        .bind(at)
+        .bind(model)
+        .bind(reservations)
+        .bind(spent.calls)
+        .bind(spent.documents)
+        .bind(spent.texts)
+        .bind(spent.tokens)
+        .bind(spent.cost_micros)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// What begins the reason of an item that is parked because a month's money is spent.
+pub const PARKED: &str = "budget";
+
+/// Makes items due that were parked under a lower cap than this one; none: there is no cap. Returns how many.
+pub async fn release(conn: &mut PgConnection, at: Option<DateTime<Utc>>, cap_micros: Option<i64>) -> Result<u64> {
+    let released = sqlx::query(include_str!("sql/spend_release.sql")).bind(at).bind(cap_micros).bind(PARKED);
+    Ok(released.execute(conn).await?.rows_affected())
+}
+
+/// One month of a tenant, by model.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Month {
+    pub month: NaiveDate,
+    pub model: String,
+    pub calls: i64,
+    pub documents: i64,
+    pub texts: i64,
+    pub tokens: i64,
+    pub cost_micros: i64,
+}
+
+/// The newest months, the newest first.
+pub async fn months(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) -> Result<Vec<Month>> {
+    Ok(sqlx::query_as(
+        "select month, model, calls, documents, texts, tokens, cost_micros from public.usage
+         where tenant_id = $1 order by month desc, cost_micros desc, model limit $2",
+    )
+    .bind(tenant_id.0)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// This month over all models, and whether something was refused under this cap.
+#[derive(Clone, Copy, Debug, Default, sqlx::FromRow)]
+pub struct ThisMonth {
+    pub documents: i64,
+    pub cost_micros: i64,
+    pub is_refused: bool,
+}
+
+pub async fn this_month(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    cap_micros: Option<i64>,
+) -> Result<ThisMonth> {
+    Ok(sqlx::query_as(include_str!("sql/spend_this_month.sql"))
+        .bind(tenant_id.0)
+        .bind(at)
+        .bind(cap_micros)
+        .fetch_one(conn)
+        .await?)
+}
