@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use domain::{Fault, TenantId};
 use store::Tx;
@@ -18,7 +18,7 @@ pub struct Lease {
     queue: Queue,
     receipt: Receipt,
     tenant_id: Option<TenantId>,
-    attempt: i32,
+    attempt: Arc<AtomicI32>,
     lease_secs: u32,
     is_in_effect: Arc<AtomicBool>,
     is_finished: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ impl Lease {
             queue: queue.clone(),
             receipt: claimed.receipt(),
             tenant_id: tenant,
-            attempt: claimed.attempt(),
+            attempt: Arc::new(claimed.attempt().into()),
             lease_secs,
             is_in_effect: Arc::default(),
             is_finished: Arc::default(),
@@ -42,9 +42,9 @@ impl Lease {
         self.receipt
     }
 
-    /// Which attempt this is, from 1.
+    /// Which attempt this is, from 1; since the last step that was committed.
     pub fn attempt(&self) -> i32 {
-        self.attempt
+        self.attempt.load(Ordering::Acquire)
     }
 
     /// Whose item this is; an item that names no tenant is malformed for a lane that needs one.
@@ -108,6 +108,9 @@ impl Effect<'_> {
         crash::at(Point::EffectBeforeCommit)?;
         self.tx.commit().await?;
         crash::at(Point::EffectAfterCommit)?;
+        if !self.ends {
+            self.lease.attempt.store(1, Ordering::Release); // as in the row
+        }
         self.lease.is_finished.store(self.ends, Ordering::Release);
         self.lease.is_in_effect.store(self.ends, Ordering::Release);
         Ok(Outcome::Done)

@@ -152,6 +152,26 @@ async fn the_fifth_failure_is_a_dead_letter_and_five_waits_are_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_got_on_is_not_given_up_at_its_next_hiccup() {
+    let t = Sources::new().await;
+    // Nothing is read four times; the fifth claim reads a page before it fails.
+    t.fakes.next_n(LISTS, 4, Manner::Status(503));
+    t.fakes.nth(LISTS, 7, Manner::Status(503));
+    let id = t.connect(Provider::Hubspot).await;
+    for _ in 0..4 {
+        t.run().await;
+        t.world.env.clock.advance(TimeDelta::minutes(61));
+    }
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.error_count), ("pending", 5), "{job:?}");
+    assert!(!t.documents(id).await.is_empty(), "the fifth claim read nothing");
+    run_for_hours(&t, 1).await;
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert!(whole(&t, id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_fails_deletes_no_message_and_leaves_nothing() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Hubspot).await;
