@@ -46,7 +46,7 @@ pub(super) struct Held {
 impl Held {
     /// Its task, unless that has opened its effect: then the fence decides, and stopping it could only spoil a commit.
     pub fn stoppable(&self) -> Option<&AbortHandle> {
-        self.task.as_ref().filter(|(_, lease)| !lease.is_in_effect()).map(|(task, _)| task)
+        self.task.as_ref().filter(|(_, lease)| lease.is_stoppable()).map(|(task, _)| task)
     }
 }
 

@@ -65,7 +65,7 @@ impl Lease {
     }
 
     async fn open(&self, env: &Env, ends: bool) -> Result<Effect<'_>, Fault> {
-        self.is_in_effect.store(true, Ordering::Release);
+        let in_effect = InEffect::begin(&self.is_in_effect);
         let opened = store::within(DB_LIMIT, async {
             let mut tx = env.db.begin().await?;
             crash::at(Point::EffectBegun)?;
@@ -81,11 +81,12 @@ impl Lease {
             return Err(Fault::Stale);
         }
         crash::at(Point::EffectFenced)?;
-        Ok(Effect { tx, lease: self, ends })
+        Ok(Effect { tx, lease: self, ends, _in_effect: in_effect })
     }
 
-    pub(super) fn is_in_effect(&self) -> bool {
-        self.is_in_effect.load(Ordering::Acquire)
+    /// Whether its task may be stopped when somebody else has the item: not while a commit may be under way, nor after the last one.
+    pub(super) fn is_stoppable(&self) -> bool {
+        !self.is_in_effect.load(Ordering::Acquire) && !self.is_finished()
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -99,6 +100,23 @@ pub struct Effect<'a> {
     lease: &'a Lease,
     /// Whether the message goes with it, or the item goes on.
     ends: bool,
+    _in_effect: InEffect,
+}
+
+/// Set while an effect is open, however it ends.
+struct InEffect(Arc<AtomicBool>);
+
+impl InEffect {
+    fn begin(flag: &Arc<AtomicBool>) -> Self {
+        flag.store(true, Ordering::Release);
+        Self(flag.clone())
+    }
+}
+
+impl Drop for InEffect {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 impl Effect<'_> {
@@ -112,7 +130,6 @@ impl Effect<'_> {
             self.lease.attempt.store(1, Ordering::Release); // as in the row
         }
         self.lease.is_finished.store(self.ends, Ordering::Release);
-        self.lease.is_in_effect.store(self.ends, Ordering::Release);
         Ok(Outcome::Done)
     }
 }
