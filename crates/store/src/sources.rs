@@ -156,6 +156,28 @@ pub async fn set_status(
     Ok(set.rows_affected() == 1)
 }
 
+/// The provider says no to what we ask for, for a reason that is a code. Nothing where a person has paused it or let it go since.
+pub async fn set_refused(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: SourceId,
+    message: &str,
+) -> Result<()> {
+    sqlx::query(
+        "update public.connected_sources set status = 'provider_error', status_message = $3, status_at = coalesce($4, now())
+         where tenant_id = $1 and id = $2 and status in ('active', 'provider_error')",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(message)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(())
+}
+
 /// A source that needs a person, without what it holds.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Unwell {

@@ -55,24 +55,30 @@ impl Lease {
     /// Opens the effect's transaction: its first statement deletes the message, if it is still ours. The row's lock keeps
     /// everyone else away until the commit.
     pub async fn begin(&self, env: &Env) -> Result<Effect<'_>, Fault> {
-        self.open(env, true).await
+        self.open(env, Kind::Last).await
     }
 
     /// Opens a transaction for a part of the effect: its first statement extends the lease, if it is still ours. What it commits is
     /// progress, so attempts are counted from here on anew.
     pub async fn begin_step(&self, env: &Env) -> Result<Effect<'_>, Fault> {
-        self.open(env, false).await
+        self.open(env, Kind::Step).await
     }
 
-    async fn open(&self, env: &Env, ends: bool) -> Result<Effect<'_>, Fault> {
+    /// Opens a transaction for words about the item: its first statement locks the message, if it is still ours. No progress: attempts
+    /// are counted on.
+    pub async fn begin_note(&self, env: &Env) -> Result<Effect<'_>, Fault> {
+        self.open(env, Kind::Note).await
+    }
+
+    async fn open(&self, env: &Env, kind: Kind) -> Result<Effect<'_>, Fault> {
         let in_effect = InEffect::begin(&self.is_in_effect);
         let opened = store::within(DB_LIMIT, async {
             let mut tx = env.db.begin().await?;
             crash::at(Point::EffectBegun)?;
-            let is_ours = if ends {
-                self.queue.finish(&mut tx, self.receipt).await?
-            } else {
-                self.queue.advance(&mut tx, env.clock.sql(), self.receipt, self.lease_secs).await?
+            let is_ours = match kind {
+                Kind::Last => self.queue.finish(&mut tx, self.receipt).await?,
+                Kind::Step => self.queue.advance(&mut tx, env.clock.sql(), self.receipt, self.lease_secs).await?,
+                Kind::Note => self.queue.lock(&mut tx, self.receipt).await?,
             };
             Ok((tx, is_ours))
         });
@@ -81,7 +87,7 @@ impl Lease {
             return Err(Fault::Stale);
         }
         crash::at(Point::EffectFenced)?;
-        Ok(Effect { tx, lease: self, ends, _in_effect: in_effect })
+        Ok(Effect { tx, lease: self, kind, _in_effect: in_effect })
     }
 
     /// Whether its task may be stopped when somebody else has the item: not while a commit may be under way, nor after the last one.
@@ -98,9 +104,18 @@ impl Lease {
 pub struct Effect<'a> {
     tx: Tx,
     lease: &'a Lease,
-    /// Whether the message goes with it, or the item goes on.
-    ends: bool,
+    kind: Kind,
     _in_effect: InEffect,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The message goes with it.
+    Last,
+    /// The item goes on, and has got on.
+    Step,
+    /// The item is where it was.
+    Note,
 }
 
 /// Set while an effect is open, however it ends.
@@ -126,10 +141,10 @@ impl Effect<'_> {
         crash::at(Point::EffectBeforeCommit)?;
         self.tx.commit().await?;
         crash::at(Point::EffectAfterCommit)?;
-        if !self.ends {
+        if self.kind == Kind::Step {
             self.lease.attempt.store(1, Ordering::Release); // as in the row
         }
-        self.lease.is_finished.store(self.ends, Ordering::Release);
+        self.lease.is_finished.store(self.kind == Kind::Last, Ordering::Release);
         Ok(Outcome::Done)
     }
 }

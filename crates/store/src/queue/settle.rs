@@ -65,6 +65,12 @@ impl Queue {
         Ok(gone.rows_affected() == 1)
     }
 
+    /// The first statement of a transaction that writes about an item without moving it. `false`: roll back, it is not ours.
+    pub async fn lock(&self, conn: &mut PgConnection, receipt: Receipt) -> Result<bool> {
+        let ours = sqlx::query(AssertSqlSafe(self.0.lock.clone())).bind(receipt.msg_id).bind(receipt.read_ct);
+        Ok(ours.fetch_optional(conn).await?.is_some())
+    }
+
     /// Acknowledges many at once; returns the ids that were still ours.
     pub async fn finish_many(&self, conn: &mut PgConnection, receipts: &[Receipt]) -> Result<Vec<i64>> {
         let (ids, counts) = columns(receipts);

@@ -299,6 +299,25 @@ async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwa
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_lost_its_job_says_nothing_about_it() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    t.fakes.set_latency(LISTS, Duration::from_millis(700));
+    t.fakes.next(LISTS, Manner::Status(403));
+    let queue = store::queue::Queue::new("ingestion_queue").expect("a queue");
+    let lost = async {
+        t.fakes.wait_for_requests(LISTS, 1).await;
+        let later = Some(t.world.env.clock.now() + TimeDelta::minutes(6));
+        queue.claim(&mut *t.world.conn().await, later, 1, 300, "another").await.expect("a claim")
+    };
+    let (_, claimed) = tokio::join!(t.run(), lost);
+    assert_eq!(claimed.len(), 1, "nobody else got it");
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.error_count, job.error_message), ("running", 0, None));
+    assert_eq!(t.source(id).await.status, "active", "a late refusal counts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_pauses_resumes_cancels_and_disconnects() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Hubspot).await;

@@ -151,10 +151,10 @@ impl Run<'_> {
         if let Some(stopped) = self.stopped().await? {
             return Ok(stopped);
         }
-        let mut tx = self.env.db.begin().await?;
+        let mut effect = self.lease.begin_note(self.env).await?;
         let step = format!("asks {}", self.reader.provider.label());
-        let is_begun = jobs::begin(&mut tx, self.env.clock.sql(), self.tenant_id, self.job_id, &step).await?;
-        tx.commit().await?;
+        let is_begun = jobs::begin(&mut effect, self.env.clock.sql(), self.tenant_id, self.job_id, &step).await?;
+        effect.commit().await?;
         if !is_begun {
             return Ok(Outcome::Cancel("the job is over"));
         }

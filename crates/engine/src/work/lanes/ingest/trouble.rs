@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use connectors::pull::PullError;
-use domain::{Fault, SourceStatus};
-use serde_json::json;
+use domain::Fault;
+use serde_json::{Value, json};
 use store::sources::{self, Tone};
-use store::{gates, jobs};
+use store::{Tx, gates, jobs};
 
 use super::{Run, Trouble, UNREADABLE};
 use crate::pull::tokens::{self, NoToken};
@@ -17,7 +17,7 @@ use crate::work::Outcome;
 const BREAKS_AFTER: i32 = 5;
 
 impl Run<'_> {
-    /// Writes down why the job does not go on, and says what its message does.
+    /// Writes down why the job does not go on, and says what its message does. Whoever has lost the message writes nothing.
     pub(super) async fn settle(&self, trouble: Trouble) -> Result<Outcome, Fault> {
         let fault = match trouble {
             Trouble::Ours(fault) => return self.note_ours(fault).await,
@@ -34,53 +34,51 @@ impl Run<'_> {
             }
             Trouble::Pull(error, _) => error,
         };
-        let words = fault.to_string();
+        let (words, at) = (fault.to_string(), self.env.clock.sql());
         match fault {
             PullError::RateLimited { retry_after, .. } => {
-                let mut conn = self.env.db.acquire().await?;
+                let mut effect = self.lease.begin_note(self.env).await?;
                 let [.., account] = self.gates();
-                gates::close(&mut conn, self.env.clock.sql(), &account, retry_after, &words).await?;
-                drop(conn);
-                let what = format!("{words}; it goes on by itself");
-                self.note("rate_limited", &words, false, Some(&what)).await?;
+                gates::close(&mut effect, at, &account, retry_after, &words).await?;
+                let told = format!("{words}; it goes on by itself");
+                self.write(&mut effect, "rate_limited", &words, false, Some(&told)).await?;
+                effect.commit().await?;
                 Err(Fault::RateLimited { retry_after })
             }
             PullError::Forbidden { code, .. } => {
-                let mut tx = self.env.db.begin().await?;
-                let (at, message) = (self.env.clock.sql(), format!("forbidden: {code}"));
-                let status = SourceStatus::ProviderError;
-                sources::set_status(&mut tx, at, self.tenant_id, self.source_id, status, Some(&message)).await?;
-                jobs::fail_with(&mut tx, self.tenant_id, self.job_id, &message).await?;
-                tx.commit().await?;
-                self.note("forbidden", &words, true, Some(&words)).await?;
+                let mut effect = self.lease.begin_note(self.env).await?;
+                let message = format!("forbidden: {code}");
+                sources::set_refused(&mut effect, at, self.tenant_id, self.source_id, &message).await?;
+                jobs::fail_with(&mut effect, self.tenant_id, self.job_id, &message).await?;
+                self.write(&mut effect, "forbidden", &words, true, Some(&words)).await?;
+                effect.commit().await?;
                 Err(Fault::Refused { what: words })
             }
             PullError::Unreadable { what, raw } => {
-                let mut tx = self.env.db.begin().await?;
                 let row = [(UNREADABLE.to_owned(), what.clone(), json!({ "raw": raw }))];
-                let (at, tenant_id) = (self.env.clock.sql(), self.tenant_id);
-                jobs::note_failures(&mut tx, at, tenant_id, self.source_id, self.job_id, &row).await?;
-                tx.commit().await?;
-                self.failed("unreadable", &what).await
+                self.failed("unreadable", &what, &row).await
             }
-            PullError::Passing(what) => self.failed("provider", &what).await,
-            PullError::CursorLost(what) => self.failed("cursor", what).await,
-            PullError::Unauthorized { .. } => self.failed("unauthorized", &words).await,
+            PullError::Passing(what) => self.failed("provider", &what, &[]).await,
+            PullError::CursorLost(what) => self.failed("cursor", what, &[]).await,
+            PullError::Unauthorized { .. } => self.failed("unauthorized", &words, &[]).await,
         }
     }
 
     /// A failed attempt at the provider. Several in a row keep everybody of this tenant away from it for a while.
-    async fn failed(&self, kind: &str, what: &str) -> Result<Outcome, Fault> {
-        let mut conn = self.env.db.acquire().await?;
-        let breaker = self.breaker();
-        let failures = gates::failed(&mut conn, &breaker).await?;
+    async fn failed(&self, kind: &str, what: &str, unread: &[(String, String, Value)]) -> Result<Outcome, Fault> {
+        let mut effect = self.lease.begin_note(self.env).await?;
+        let (at, tenant_id, breaker) = (self.env.clock.sql(), self.tenant_id, self.breaker());
+        let failures = gates::failed(&mut effect, &breaker).await?;
         if failures >= BREAKS_AFTER {
             let secs = 60 << (failures - BREAKS_AFTER).clamp(0, 4);
-            gates::close(&mut conn, self.env.clock.sql(), &breaker, Duration::from_secs(secs), what).await?;
+            gates::close(&mut effect, at, &breaker, Duration::from_secs(secs), what).await?;
         }
-        drop(conn);
+        if !unread.is_empty() {
+            jobs::note_failures(&mut effect, at, tenant_id, self.source_id, self.job_id, unread).await?;
+        }
         let told = format!("{what}; it is tried again by itself");
-        self.note(kind, what, true, Some(&told)).await?;
+        self.write(&mut effect, kind, what, true, Some(&told)).await?;
+        effect.commit().await?;
         Err(Fault::Transient(anyhow!(what.to_owned())))
     }
 
@@ -105,24 +103,36 @@ impl Run<'_> {
                 Err(fault)
             }
             NoToken::Reconnect => {
-                let mut tx = self.env.db.begin().await?;
-                let held = store::tokens::held(&mut tx, self.tenant_id, self.source_id).await?;
+                let mut effect = self.lease.begin_note(self.env).await?;
+                let held = store::tokens::held(&mut effect, self.tenant_id, self.source_id).await?;
                 let code = held.and_then(|held| held.status_message).unwrap_or_else(|| "refresh_token_invalid".into());
-                jobs::fail_with(&mut tx, self.tenant_id, self.job_id, &code).await?;
-                tx.commit().await?;
+                jobs::fail_with(&mut effect, self.tenant_id, self.job_id, &code).await?;
+                effect.commit().await?;
                 Err(Fault::Reauthorize)
             }
         }
     }
 
     async fn note(&self, kind: &str, what: &str, is_failure: bool, told: Option<&str>) -> Result<(), Fault> {
-        let mut tx = self.env.db.begin().await?;
+        let mut effect = self.lease.begin_note(self.env).await?;
+        self.write(&mut effect, kind, what, is_failure, told).await?;
+        effect.commit().await?;
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        tx: &mut Tx,
+        kind: &str,
+        what: &str,
+        is_failure: bool,
+        told: Option<&str>,
+    ) -> Result<(), Fault> {
         let (at, tenant_id, job_id) = (self.env.clock.sql(), self.tenant_id, self.job_id);
-        jobs::trouble(&mut tx, at, tenant_id, job_id, kind, what, is_failure).await?;
+        jobs::trouble(tx, at, tenant_id, job_id, kind, what, is_failure).await?;
         if let Some(told) = told {
-            sources::tell(&mut tx, at, tenant_id, self.source_id, Some(job_id), Tone::Trouble, told).await?;
+            sources::tell(tx, at, tenant_id, self.source_id, Some(job_id), Tone::Trouble, told).await?;
         }
-        tx.commit().await?;
         Ok(())
     }
 }
