@@ -178,6 +178,18 @@ pub async fn set_refused(
     Ok(())
 }
 
+/// How it is now, which stays so until the transaction ends.
+pub async fn locked_status(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    id: SourceId,
+) -> Result<Option<SourceStatus>> {
+    let sql = "select status from public.connected_sources where tenant_id = $1 and id = $2 for share";
+    let status: Option<String> =
+        sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?;
+    Ok(status.map(|status| status.parse().unwrap_or(SourceStatus::ProviderError)))
+}
+
 /// A source that needs a person, without what it holds.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Unwell {

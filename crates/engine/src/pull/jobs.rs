@@ -50,7 +50,7 @@ fn why_not(source: &Source) -> &'static str {
     }
 }
 
-/// A job and its message, in the caller's transaction.
+/// A job and its message, in the caller's transaction, for a source that is synced.
 pub(crate) async fn queue(
     env: &Env,
     tx: &mut Tx,
@@ -61,7 +61,11 @@ pub(crate) async fn queue(
 ) -> store::Result<Asked> {
     let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
     if let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? {
-        return Ok(Asked::Running(job_id));
+        // A paused job of a source that is not was left behind.
+        let job = jobs::get(tx, tenant_id, job_id).await?;
+        let Some(job) = job.filter(|job| job.status() == JobStatus::Paused) else { return Ok(Asked::Running(job_id)) };
+        resume(env, tx, tenant_id, job_id, source_id, job.kind()).await?;
+        return Ok(Asked::Started(job_id));
     }
     let kind = kind.unwrap_or(if source.cursors.is_some() { JobKind::Delta } else { JobKind::Full });
     let job_id = jobs::insert(tx, env.clock.sql(), tenant_id, source_id, kind, by, checkpoint).await?;

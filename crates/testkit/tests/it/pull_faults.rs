@@ -318,6 +318,53 @@ async fn a_worker_that_lost_its_job_says_nothing_about_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn only_a_paused_source_pauses_its_job() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    t.fakes.set_latency(LISTS, Duration::from_millis(300));
+    let moved = async {
+        t.fakes.wait_for_requests(LISTS, 1).await;
+        let sql = "update sync_jobs set status = 'pending'";
+        sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("moved");
+    };
+    tokio::join!(t.run(), moved);
+    assert_eq!(t.jobs(id).await[0].status, "pending", "paused though its source is not");
+    t.fakes.behave();
+    run_for_hours(&t, 1).await;
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert!(whole(&t, id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resumed_while_a_worker_pauses_it_a_job_goes_on() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    assert!(jobs::pause_source(env, tenant, id).await.expect("paused"));
+    let mut tx = env.db.begin().await.expect("a transaction");
+    store::sources::set_status(&mut tx, None, tenant, id, domain::SourceStatus::Active, None).await.expect("resumed");
+    let resumed = async {
+        let waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        let is_waiting = testkit::wait_until(Duration::from_secs(8), async || t.count(waiting).await > 0).await;
+        tx.commit().await.expect("a commit");
+        is_waiting
+    };
+    let (_, is_waiting) = tokio::join!(t.run(), resumed);
+    assert!(is_waiting, "the worker did not look whether the source is paused");
+    assert_eq!(t.jobs(id).await[0].status, "pending");
+    run_for_hours(&t, 1).await;
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+
+    // What was left behind all the same goes on with the next sync.
+    t.sync(id).await;
+    let sql = "with gone as (delete from pgmq.q_ingestion_queue) update sync_jobs set status = 'paused' where status = 'pending'";
+    sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("left behind");
+    t.sync(id).await;
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_pauses_resumes_cancels_and_disconnects() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Hubspot).await;

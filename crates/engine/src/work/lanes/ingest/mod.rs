@@ -327,9 +327,15 @@ impl Run<'_> {
         }
     }
 
-    /// A paused job has no message: it is sent again when somebody resumes it.
+    /// A paused job has no message: it is sent again when somebody resumes it. Who resumes it at this moment finds it paused, or we find
+    /// the source active.
     async fn pause(&self) -> Result<Outcome, Trouble> {
         let mut effect = self.lease.begin(self.env).await?;
+        match sources::locked_status(&mut effect, self.tenant_id, self.source_id).await? {
+            Some(SourceStatus::Paused) => {}
+            None | Some(SourceStatus::Disconnected) => return Ok(Outcome::Cancel("the source is disconnected")),
+            Some(_) => return Ok(Outcome::Snooze(Duration::from_secs(1), "its source is active again")),
+        }
         jobs::pause(&mut effect, self.env.clock.sql(), self.tenant_id, self.job_id, "its source is paused").await?;
         Ok(effect.commit().await?)
     }
