@@ -38,6 +38,12 @@ impl Providers {
         Ok(Self { apps, rest, mcp, use_fixtures: config.integrations_use_fixtures })
     }
 
+    /// Has a provider's own API read by this instead.
+    pub fn with_connector(mut self, provider: Provider, connector: Arc<dyn Connector>) -> Self {
+        self.rest.insert(provider, connector);
+        self
+    }
+
     /// Our app at the provider, if it is set up.
     pub fn app(&self, provider: Provider) -> Option<&OauthApp> {
         self.apps.get(&provider)

@@ -1,12 +1,15 @@
 //! List C: providers that lie, stall, refuse and forget. Nothing is lost, nothing is doubled, nothing is stuck, and a person is told why.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use connectors::pull::{Account, Connector, Found, Identity, Page, PullError};
 use domain::{Caller, JobKind, Provider, SourceId};
-use engine::pull::{connect, jobs};
+use engine::pull::{Providers, connect, jobs};
 use fakes::{Manner, RetryAfter};
-use serde_json::json;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 use testkit::Sources;
 
 const LISTS: &str = "/hubspot/crm";
@@ -169,6 +172,60 @@ async fn a_job_that_got_on_is_not_given_up_at_its_next_hiccup() {
     run_for_hours(&t, 1).await;
     assert_eq!(t.jobs(id).await[0].status, "completed");
     assert!(whole(&t, id).await);
+}
+
+/// Panics in the middle of a pass.
+struct Panics;
+
+impl Connector for Panics {
+    fn document_types(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn cursor<'a>(&'a self, _: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn full<'a>(
+        &'a self,
+        _: &'a Account<'a>,
+        _: Option<&'a Value>,
+        _: bool,
+    ) -> BoxFuture<'a, Result<Page, PullError>> {
+        Box::pin(async { panic!("as the test wants it") })
+    }
+
+    fn delta<'a>(
+        &'a self,
+        _: &'a Account<'a>,
+        _: &'a Value,
+        _: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<Page, PullError>> {
+        Box::pin(async { Err(PullError::CursorLost("it has no changes")) })
+    }
+
+    fn find<'a>(&'a self, _: &'a Account<'a>, _: &'a [String]) -> BoxFuture<'a, Result<Found, PullError>> {
+        Box::pin(async { Ok((Vec::new(), Vec::new())) })
+    }
+
+    fn identify<'a>(&'a self, _: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>> {
+        Box::pin(async { Ok(Identity { account: "nobody".into(), name: "nobody".into() }) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connector_that_panics_is_a_failed_attempt_and_at_last_a_dead_letter() {
+    let mut t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    let env = &t.world.env;
+    let providers = Providers::from_config(&env.config, &env.http).expect("providers");
+    t.world.env.providers = Arc::new(providers.with_connector(Provider::Hubspot, Arc::new(Panics)));
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.error_count), ("pending", 1), "{job:?}");
+    assert!(job.error_details[0]["what"].as_str().is_some_and(|what| what.contains("panicked")), "{job:?}");
+    run_for_hours(&t, 5).await;
+    assert_eq!(t.jobs(id).await[0].status, "failed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

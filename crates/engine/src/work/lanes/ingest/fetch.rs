@@ -1,9 +1,12 @@
 //! What is asked of a provider: with a good token, at the account's pace, and pages a few ahead of what is written.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use connectors::pull::{Account, Connector, Failed, Item, Page, PullError};
-use domain::{JobKind, Provider, Secret, SourceId, TenantId, Transport};
+use domain::{Fault, JobKind, Provider, Secret, SourceId, TenantId, Transport};
+use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -65,7 +68,14 @@ impl Reader {
     /// Fetches pages in a task of its own. It ends with the last page, with the first trouble, or when nobody wants more.
     pub fn pages(&self, kind: JobKind, checkpoint: &Checkpoint) -> Pages {
         let (send, fetched) = mpsc::channel(AHEAD);
-        let task = tokio::spawn(self.clone().run(kind, checkpoint.clone(), send));
+        let fetching = AssertUnwindSafe(self.clone().run(kind, checkpoint.clone(), send.clone())).catch_unwind();
+        let task = tokio::spawn(async move {
+            // Or nobody would hear of it, and the same would be asked for ever.
+            if fetching.await.is_err() {
+                let panicked = Fault::Transient(anyhow!("what fetches pages panicked"));
+                let _ = send.send(Err(panicked.into())).await;
+            }
+        });
         Pages { fetched, task: task.abort_handle() }
     }
 
