@@ -314,6 +314,13 @@ pub async fn note_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, 
     Ok(())
 }
 
+/// A pass that begins from the start has met nothing.
+pub async fn forget_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Result<()> {
+    let sql = "delete from tributary.sync_seen where tenant_id = $1 and job_id = $2";
+    sqlx::query(sql).bind(tenant_id.0).bind(id.0).execute(conn).await?;
+    Ok(())
+}
+
 /// Documents of these types that a full pass did not meet, after `after` in the order of their names.
 pub async fn unseen(
     conn: &mut PgConnection,

@@ -312,6 +312,29 @@ async fn a_place_the_provider_forgot_leads_to_a_full_pass_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_goes_while_a_pass_starts_over_is_taken_away() {
+    let contacts = "/hubspot/crm/objects/2026-03/contacts";
+    let t = Sources::new().await;
+    t.fakes.hubspot().fill_contacts(150);
+    let id = t.connect(Provider::Hubspot).await;
+    t.run().await;
+    t.sync_as(id, Some(JobKind::Full)).await;
+    // The cursor, the first page, and a second one whose place is lost.
+    t.fakes.next(contacts, Manner::LostToken);
+    t.fakes.set_latency(contacts, Duration::from_millis(500));
+    let (asked, met) = (t.fakes.requests(contacts), t.fakes.hubspot().ids("contacts").remove(0));
+    let gone = async {
+        t.fakes.wait_for_requests(contacts, asked + 3).await;
+        t.fakes.hubspot().purge("contacts", &met);
+    };
+    tokio::join!(t.run(), gone);
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.n_deleted), ("completed", 1), "{job:?}");
+    assert!(!t.documents(id).await.contains(&format!("contact:{met}")), "what was met before it went is still there");
+    assert!(whole(&t, id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwards() {
     let t = Sources::new().await;
     t.fakes.hubspot().fill_contacts(450);

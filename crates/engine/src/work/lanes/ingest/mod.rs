@@ -300,6 +300,7 @@ impl Run<'_> {
         let (place, none) = (checkpoint.stored()?, Progress::default());
         let is_running =
             jobs::advance(&mut effect, at, tenant_id, job_id, *kind, &place, &step, Some(&note), &none).await?;
+        jobs::forget_seen(&mut effect, tenant_id, job_id).await?; // what was met before may be gone by now
         sources::tell(&mut effect, at, tenant_id, self.source_id, Some(job_id), Tone::Info, &note).await?;
         effect.commit().await?;
         Ok(is_running)
