@@ -100,6 +100,11 @@ pub struct Failed {
     pub payload: Value,
 }
 
+/// Whether this is a record that can be asked for: what has no id has a name of ours, and an answer that is none is no record.
+pub fn is_named(external_id: &str) -> bool {
+    external_id.split_once(':').is_some_and(|(_, id)| !id.starts_with('?'))
+}
+
 /// One page, and where the next one begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {

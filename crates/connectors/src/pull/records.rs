@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,6 +13,8 @@ use super::{Failed, Found, Item, RawItem, record};
 /// No provider gives more than it is asked for, and we ask for a thousand at most.
 const MOST: usize = 2_000;
 const RECORD_MAX_BYTES: usize = 1024 * 1024;
+/// HubSpot's and Drive's, QuickBooks', and that of a change of Drive's.
+const IDS: [&str; 3] = ["id", "Id", "fileId"];
 
 #[derive(Debug, Default)]
 pub(super) struct Records(Vec<Box<RawValue>>);
@@ -77,11 +79,40 @@ impl Records {
 
 fn parsed(object: &str, record: &RawValue) -> Result<Value, Failed> {
     let text = record.get();
-    let named = |reason: &str| record::failed(object, None, reason, Value::String(beginning(text)));
+    let named = |reason: &str| record::failed(object, id(text).as_ref(), reason, Value::String(beginning(text)));
     if text.len() > RECORD_MAX_BYTES {
         return Err(named("it is larger than 1 MiB"));
     }
     serde_json::from_str(text).map_err(|_| named("it does not parse"))
+}
+
+/// The id of a record that is not read, where at least that can be. The rest of it is passed over.
+fn id(text: &str) -> Option<Value> {
+    struct Id(Option<Value>);
+    struct Keys;
+    impl<'de> Visitor<'de> for Keys {
+        type Value = Id;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a record")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Id, A::Error> {
+            let mut id = None;
+            while let Some(key) = map.next_key::<String>()? {
+                if IDS.contains(&key.as_str()) {
+                    id = Some(map.next_value()?); // of a key that comes twice the last, as everywhere
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(Id(id))
+        }
+    }
+    impl<'de> Deserialize<'de> for Id {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(Keys)
+        }
+    }
+    serde_json::from_str::<Id>(text).ok()?.0
 }
 
 /// Enough of it for a person.
@@ -126,6 +157,9 @@ mod tests {
         assert_eq!(ids, ["contact:1", "contact:4"]);
         let reasons: Vec<&str> = failed.iter().map(|failed| failed.reason.as_str()).collect();
         assert_eq!(reasons, ["it does not parse", "it is larger than 1 MiB", "it does not parse", "it is no object"]);
+        let names: Vec<&str> = failed.iter().map(|failed| failed.external_id.as_str()).collect();
+        assert_eq!((names[1], names[2]), ("contact:3", "contact:5"), "its id can be read");
+        assert!(names[0].starts_with("contact:?") && names[3].starts_with("contact:?"), "{names:?}");
         assert!(failed.iter().all(|failed| failed.payload.to_string().len() < 8_000));
     }
 

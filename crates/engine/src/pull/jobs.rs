@@ -1,6 +1,7 @@
 //! What a person, or a schedule, does about syncs: start one, stop it, have it tried again, leave a record out.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use connectors::pull::is_named;
 use domain::item::Action;
 use domain::{Caller, Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
 use serde_json::{Value, json};
@@ -184,6 +185,9 @@ pub async fn retry_failures(
     let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
     if source.status() != SourceStatus::Active {
         return Err(store::Error::Conflict(why_not(&source)));
+    }
+    if external_ids.iter().any(|id| !is_named(id)) {
+        return Err(store::Error::Conflict("it has no id to ask for it by: the next full sync tries it again"));
     }
     let checkpoint = json!({ "items": external_ids });
     let asked = queue(env, &mut tx, &source, Some(JobKind::Delta), by, &checkpoint).await?;

@@ -493,6 +493,32 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_is_there_and_cannot_be_read_is_not_taken_away() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    t.run().await;
+    let crm = t.fakes.hubspot();
+    let contact = crm.ids("contacts").remove(0);
+    let name = format!("contact:{contact}");
+    crm.patch("contacts", &contact, json!({ "jobtitle": "x".repeat(1_100_000) }));
+    t.sync_as(id, Some(JobKind::Full)).await;
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.n_deleted, job.items_failed), ("completed", 0, 1), "{job:?}");
+    assert!(t.documents(id).await.contains(&name), "it was taken for gone");
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let failures = store::jobs::failures(&mut *t.world.conn().await, tenant, id, 10).await.expect("failures");
+    assert_eq!(failures.iter().map(|failure| failure.external_id.as_str()).collect::<Vec<_>>(), [&name]);
+
+    crm.patch("contacts", &contact, json!({ "jobtitle": "Owner" }));
+    jobs::retry_failures(env, tenant, id, &[name], "test").await.expect("a job");
+    t.run().await;
+    assert_eq!(t.source(id).await.n_failures, 0);
+    let nameless = ["contact:?0a1b2c3d".to_owned()];
+    assert!(jobs::retry_failures(env, tenant, id, &nameless, "test").await.is_err(), "it can be asked for by nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
     let t = Sources::new().await;
     let (one, other) = (t.connect(Provider::Hubspot).await, {

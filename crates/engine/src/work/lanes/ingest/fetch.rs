@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use connectors::pull::{Account, Connector, Failed, Item, Page, PullError};
+use connectors::pull::{Account, Connector, Failed, Item, Page, PullError, is_named};
 use domain::{Fault, JobKind, Provider, Secret, SourceId, TenantId, Transport};
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -58,10 +58,7 @@ impl Reader {
         let (token, pace) = (self.token().await?, self.pace());
         let found = self.connector.find(&self.account(&token, &pace), names).await;
         let (items, failed) = found.map_err(|error| Trouble::Pull(error, token.clone()))?;
-        let is_there = |name: &String| {
-            items.iter().any(|item| item.raw.external_id == *name) || failed.iter().any(|f| f.external_id == *name)
-        };
-        let gone = names.iter().filter(|name| !is_there(name)).cloned().collect();
+        let gone = gone(names, &items, &failed);
         Ok((items, failed, gone))
     }
 
@@ -120,6 +117,19 @@ impl Reader {
     }
 }
 
+/// Those that the provider does not have. A record that it has and nobody can name may be any of its kind, so none of those is gone then;
+/// and what has no id was never asked for.
+fn gone(names: &[String], items: &[Item], failed: &[Failed]) -> Vec<String> {
+    let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
+    let unclear: Vec<String> =
+        failed.iter().map(|f| f.external_id.as_str()).filter(|name| !is_named(name)).map(kind).collect();
+    let is_there = |name: &str| {
+        items.iter().any(|item| item.raw.external_id == name) || failed.iter().any(|f| f.external_id == name)
+    };
+    let is_gone = |name: &&String| is_named(name) && !is_there(name) && !unclear.contains(&kind(name));
+    names.iter().filter(is_gone).cloned().collect()
+}
+
 /// Pages on their way. Dropped, nobody fetches more.
 pub(super) struct Pages {
     fetched: mpsc::Receiver<Result<Page, Trouble>>,
@@ -150,5 +160,25 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_there_is_not_gone() {
+        let failed = |name: &str| Failed { external_id: name.into(), reason: String::new(), payload: Value::Null };
+        let names = ["contact:1", "contact:2", "deal:1", "contact:?12345678", "answer"].map(str::to_owned);
+        for (behind, expected) in [
+            (vec![], vec!["contact:1", "contact:2", "deal:1"]),
+            (vec!["contact:1"], vec!["contact:2", "deal:1"]),
+            (vec!["contact:?0a0b0c0d"], vec!["deal:1"]),
+            (vec!["contact:?0a0b0c0d", "deal:1"], vec![]),
+        ] {
+            let behind: Vec<Failed> = behind.into_iter().map(failed).collect();
+            assert_eq!(gone(&names, &[], &behind), expected, "{behind:?}");
+        }
     }
 }
