@@ -242,7 +242,9 @@ pub async fn set_next_sync(
 /// How often it is synced by itself; a minute at least.
 pub async fn set_sync_every(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId, every: Duration) -> Result<()> {
     sqlx::query(
-        "update public.connected_sources set sync_every = make_interval(secs => greatest($3, 60)) where tenant_id = $1 and id = $2",
+        "update public.connected_sources set sync_every = make_interval(secs => greatest($3, 60)),
+             next_sync_at = case when next_sync_at is not null then least(next_sync_at, now() + make_interval(secs => greatest($3, 60))) end
+         where tenant_id = $1 and id = $2",
     )
     .bind(tenant_id.0)
     .bind(id.0)

@@ -216,6 +216,11 @@ async fn connect(
         if known.is_some() { "Reconnected; it goes on where it stopped" } else { "Connected; its first sync begins" };
     sources::tell(&mut tx, at, tenant_id, id, None, Tone::Good, what).await?;
     if let Some(source) = sources::get(&mut tx, tenant_id, id).await? {
+        // From the start: a first sync that is given up is tried again at night.
+        if source.next_sync_at.is_none() {
+            let next = jobs::next_sync(env.clock.now(), source.sync_every_secs, id);
+            sources::set_next_sync(&mut tx, tenant_id, id, Some(next)).await?;
+        }
         jobs::go_on(env, &mut tx, &source, "connect").await?;
     }
     tx.commit().await?;

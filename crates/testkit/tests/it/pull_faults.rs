@@ -541,6 +541,41 @@ async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_away_for_two_minutes_ends_no_job() {
+    for path in [LISTS, "/oauth/hubspot/token"] {
+        let t = Sources::new().await;
+        let id = t.connect(Provider::Hubspot).await;
+        let sql = "update connected_sources set token_expires_at = null where provider = 'hubspot'";
+        sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a stale token");
+        t.fakes.always(path, Some(Manner::Status(503)));
+        for _ in 0..6 {
+            t.run().await;
+            t.world.env.clock.advance(TimeDelta::seconds(20));
+        }
+        let job = t.jobs(id).await.remove(0);
+        assert_eq!(job.status, "pending", "{path}: {job:?}");
+        t.fakes.behave();
+        run_for_hours(&t, 1).await;
+        assert_eq!(t.jobs(id).await[0].status, "completed", "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_sync_that_was_given_up_is_tried_again_at_night() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    t.fakes.always(LISTS, Some(Manner::Status(503)));
+    run_for_hours(&t, 8).await;
+    assert_eq!(t.jobs(id).await[0].status, "failed");
+    t.fakes.behave();
+    let (env, next) = (&t.world.env, t.source(id).await.next_sync_at.expect("a night"));
+    env.clock.advance((next - env.clock.now()).max(TimeDelta::zero()) + TimeDelta::seconds(1));
+    assert_eq!(jobs::sync_due(env).await.expect("syncs"), 1);
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_server_frees_its_slot() {
     let t = Sources::new().await;
     t.fakes.next(LISTS, Manner::Slow { per_byte: Duration::from_secs(10) });

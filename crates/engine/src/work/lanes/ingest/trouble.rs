@@ -13,8 +13,9 @@ use super::{Run, Trouble, UNREADABLE};
 use crate::pull::tokens::{self, NoToken};
 use crate::work::Outcome;
 
-/// Failures in a row, of one tenant at one provider, after which it is left alone for a while.
-const BREAKS_AFTER: i32 = 5;
+/// Failures in a row, of one tenant at one provider, after which it is left alone for a while. Fewer than a job has attempts, so that
+/// minutes of an outage end none.
+const BREAKS_AFTER: i32 = 3;
 
 impl Run<'_> {
     /// Writes down why the job does not go on, and says what its message does. Whoever has lost the message writes nothing.
@@ -97,6 +98,7 @@ impl Run<'_> {
                 Ok(Outcome::Snooze(wait, why))
             }
             NoToken::Failed(Fault::RateLimited { retry_after }) => Err(Fault::RateLimited { retry_after }),
+            NoToken::Failed(fault @ Fault::Transient(_)) => self.failed("token", &fault.in_words(), &[]).await,
             NoToken::Failed(fault) => {
                 let words = fault.in_words();
                 self.note("token", &words, true, Some(&words)).await?;
