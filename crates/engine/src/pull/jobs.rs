@@ -227,13 +227,14 @@ pub async fn resume_source(env: &Env, tenant_id: TenantId, source_id: SourceId) 
 /// What was stopped by a pause or by a token that was no longer good goes on; else what changed meanwhile is looked for.
 pub(crate) async fn go_on(env: &Env, tx: &mut Tx, source: &Source, by: &str) -> store::Result<()> {
     let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
-    let newest = jobs::list(tx, tenant_id, jobs::Filter { source_id: Some(source_id), limit: 1, ..Default::default() });
-    match newest.await?.pop() {
-        Some(job) if matches!(job.status(), JobStatus::Paused | JobStatus::Failed) => {
-            resume(env, tx, tenant_id, JobId(job.id), source_id, job.kind()).await
+    if jobs::live(tx, tenant_id, source_id).await?.is_none() {
+        let filter = jobs::Filter { source_id: Some(source_id), limit: 1, ..Default::default() };
+        let newest = jobs::list(tx, tenant_id, filter).await?.pop();
+        if let Some(job) = newest.filter(|job| job.status() == JobStatus::Failed) {
+            return resume(env, tx, tenant_id, JobId(job.id), source_id, job.kind()).await;
         }
-        _ => queue(env, tx, source, None, by, &json!({})).await.map(|_| ()),
     }
+    queue(env, tx, source, None, by, &json!({})).await.map(|_| ())
 }
 
 #[cfg(test)]

@@ -445,6 +445,38 @@ async fn resumed_while_a_worker_pauses_it_a_job_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_live_job_goes_on_whatever_newer_one_failed() {
+    let t = Sources::new().await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let caller = Caller::local("test", tenant, true);
+    t.fakes.always(LISTS, Some(Manner::Status(403)));
+    let id = t.connect(Provider::Hubspot).await;
+    t.run().await;
+    let older = domain::JobId(t.jobs(id).await[0].id);
+    let newer = t.sync(id).await;
+    t.run().await;
+    assert!(t.jobs(id).await.iter().all(|job| job.status == "failed"), "{:?}", t.jobs(id).await);
+    t.fakes.behave();
+    assert!(jobs::retry(env, &caller, older).await.expect("an answer"));
+
+    // A person replays the other's dead letter: it is ended again, as one is under way.
+    let mut tx = env.db.begin().await.expect("a transaction");
+    let item = store::jobs::item(&mut tx, tenant, newer).await.expect("an answer").expect("a dead letter");
+    let queue = store::queue::Queue::new("ingestion_queue").expect("a queue");
+    let replayed = queue.act(&mut tx, env.clock.sql(), &caller, item, domain::item::Action::Retry).await;
+    assert!(replayed.expect("replayed"));
+    tx.commit().await.expect("a commit");
+
+    assert!(jobs::pause_source(env, tenant, id).await.expect("paused"));
+    t.run().await;
+    assert!(jobs::resume_source(env, tenant, id).await.expect("resumed"));
+    t.run().await;
+    let ended: Vec<String> = t.jobs(id).await.into_iter().map(|job| job.status).collect();
+    assert_eq!(ended, ["failed", "completed"], "the newest first");
+    assert!(whole(&t, id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_pauses_resumes_cancels_and_disconnects() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Hubspot).await;
