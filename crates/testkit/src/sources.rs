@@ -1,5 +1,7 @@
 //! A world with providers: the fakes, a database, and sources that were connected the way a person connects them.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Clock, JobId, Provider, SourceId, Transport};
 use engine::pull::connect::{self, Returned};
@@ -10,8 +12,8 @@ use store::jobs::Job;
 use store::sources::Source;
 use store::{jobs, sources};
 
-use crate::World;
 use crate::cluster::{self, Database};
+use crate::{World, wait_until};
 
 /// What stands for a browser's session.
 const SESSION: &[u8] = b"a session";
@@ -125,6 +127,13 @@ impl Sources {
         .fetch_optional(&mut *self.world.conn().await)
         .await
         .expect("a client")
+    }
+
+    /// Returns when a session waits for another's lock; false when none does for long.
+    pub async fn is_waited(&self) -> bool {
+        let waiting = "select count(*) from pg_locks l join pg_stat_activity a using (pid)
+                       where not l.granted and a.datname = current_database()";
+        wait_until(Duration::from_secs(8), async || self.count(waiting).await > 0).await
     }
 
     pub async fn count(&self, sql: &str) -> i64 {

@@ -238,12 +238,13 @@ pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::
 
 async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
     let (at, tenant_id, id) = (env.clock.sql(), TenantId(source.tenant_id), SourceId(source.id));
-    sources::set_status(tx, at, tenant_id, id, SourceStatus::Disconnected, None).await?;
-    sources::set_next_sync(tx, tenant_id, id, None).await?;
-    tokens::remove(tx, tenant_id, id).await?;
+    // Its job first: whoever ends one has locked the message before the source.
     if let Some(job_id) = store::jobs::live(tx, tenant_id, id).await? {
         jobs::stop(env, tx, tenant_id, job_id).await?;
     }
+    sources::set_status(tx, at, tenant_id, id, SourceStatus::Disconnected, None).await?;
+    sources::set_next_sync(tx, tenant_id, id, None).await?;
+    tokens::remove(tx, tenant_id, id).await?;
     sources::tell(tx, at, tenant_id, id, None, Tone::Info, "Disconnected; what it brought is kept").await
 }
 

@@ -158,19 +158,22 @@ pub async fn cancel(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool
     Ok(is_ended)
 }
 
-/// The same in the caller's transaction.
+/// The same in the caller's transaction. The message before the job: whoever writes a page has locked them in that order.
 pub(crate) async fn stop(env: &Env, tx: &mut Tx, tenant_id: TenantId, id: JobId) -> store::Result<bool> {
     let at = env.clock.sql();
-    let was_paused = jobs::get(tx, tenant_id, id).await?.is_some_and(|job| job.status() == JobStatus::Paused);
-    let is_ended = jobs::end(tx, at, tenant_id, id, JobStatus::Cancelled, None).await?;
-    if is_ended
-        && !was_paused
-        && let Some(item) = jobs::item(tx, tenant_id, id).await?
-    {
+    let job = jobs::get(tx, tenant_id, id).await?;
+    let Some(job) = job.filter(|job| !job.status().is_over()) else { return Ok(false) };
+    let item = if job.status() == JobStatus::Paused { None } else { jobs::item(tx, tenant_id, id).await? };
+    let mut is_ended = false;
+    if let Some(item) = item {
         let us = Caller::local("whoever stopped its job", tenant_id, false);
-        Queue::new(Ingest::NAME)?.act(tx, at, &us, item, Action::Cancel).await?;
+        is_ended = match Queue::new(Ingest::NAME)?.act(tx, at, &us, item, Action::Cancel).await {
+            Err(store::Error::Conflict(_)) => false, // it has just come to its end
+            acted => acted?,
+        };
     }
-    Ok(is_ended)
+    // The job has gone with its message; what is left is what it met, and jobs without one.
+    Ok(jobs::end(tx, at, tenant_id, id, JobStatus::Cancelled, None).await? || is_ended)
 }
 
 /// Reads these records again, which could not be read: a job of its own.

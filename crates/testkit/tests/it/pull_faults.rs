@@ -424,8 +424,7 @@ async fn resumed_while_a_worker_pauses_it_a_job_goes_on() {
     let mut tx = env.db.begin().await.expect("a transaction");
     store::sources::set_status(&mut tx, None, tenant, id, domain::SourceStatus::Active, None).await.expect("resumed");
     let resumed = async {
-        let waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        let is_waiting = testkit::wait_until(Duration::from_secs(8), async || t.count(waiting).await > 0).await;
+        let is_waiting = t.is_waited().await;
         tx.commit().await.expect("a commit");
         is_waiting
     };
@@ -501,6 +500,38 @@ async fn a_person_pauses_resumes_cancels_and_disconnects() {
     assert_eq!(t.count("select count(*) from tributary.vault where source_id is not null").await, 0, "tokens stayed");
     assert!(!t.documents(id).await.is_empty(), "disconnecting forgot");
     assert_ne!(t.connect(Provider::Hubspot).await, id, "a disconnected source came back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_and_disconnected_while_a_page_is_written_neither_is_in_the_others_way() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let caller = Caller::local("test", tenant, true);
+    for is_cancelled in [true, false] {
+        let job_id = t.sync(id).await;
+        // A page's commit: the message, then the source or the job.
+        let mut page = env.db.begin().await.expect("a transaction");
+        let lock = "select msg_id from pgmq.q_ingestion_queue for update";
+        sqlx::query(lock).execute(&mut *page).await.expect("its message");
+        let write = async {
+            assert!(t.is_waited().await, "nobody waits");
+            for sql in ["update connected_sources set last_successful_sync_at = now()", "update sync_jobs set note = 'a page'"] {
+                sqlx::query(sql).execute(&mut *page).await.expect("a page");
+            }
+            page.commit().await.expect("a commit");
+        };
+        let stop = async {
+            if is_cancelled {
+                jobs::cancel(env, &caller, job_id).await
+            } else {
+                connect::disconnect(env, tenant, id).await
+            }
+        };
+        let (_, stopped) = tokio::join!(write, stop);
+        assert!(stopped.expect("stopped"));
+        assert_eq!(t.jobs(id).await[0].status, "cancelled");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
