@@ -131,8 +131,10 @@ pub async fn token_within(
                     Ok(Err(_)) => {
                         return Err(NoToken::Failed(Fault::Transient(anyhow!("the refresh was interrupted"))));
                     }
+                    // It costs an attempt, or a provider that never answers would be asked for ever. A reply that comes late is stored.
                     Err(_) => {
-                        return Err(NoToken::Wait(Duration::from_secs(5), "its provider is slow to renew the token"));
+                        let what = "its provider is slow to renew the token";
+                        return Err(NoToken::Failed(Fault::Transient(anyhow!(what))));
                     }
                 }
             }
