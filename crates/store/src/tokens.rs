@@ -18,23 +18,33 @@ pub struct Held {
     pub version: i64,
     pub access_id: Option<Uuid>,
     pub refresh_id: Option<Uuid>,
-    pub expires_at: Option<DateTime<Utc>>,
-    pub stored_at: Option<DateTime<Utc>>,
+    /// Seconds by the database's clock: what is left of the token, how long it lives in all, and since when it is stored.
+    pub left_secs: Option<f64>,
+    pub life_secs: Option<f64>,
+    pub age_secs: Option<f64>,
     pub status: String,
     pub status_message: Option<String>,
     /// Somebody refreshes it now.
     pub is_leased: bool,
 }
 
-pub async fn held(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId) -> Result<Option<Held>> {
+pub async fn held(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+) -> Result<Option<Held>> {
     Ok(sqlx::query_as(
         "select token_version as version, access_token_vault_id as access_id, refresh_token_vault_id as refresh_id,
-             token_expires_at as expires_at, token_stored_at as stored_at, status, status_message,
+             extract(epoch from token_expires_at - coalesce($3, clock_timestamp()))::float8 as left_secs,
+             extract(epoch from token_expires_at - token_stored_at)::float8 as life_secs,
+             extract(epoch from coalesce($3, clock_timestamp()) - token_stored_at)::float8 as age_secs, status, status_message,
              coalesce(refresh_until > clock_timestamp(), false) as is_leased
          from public.connected_sources where tenant_id = $1 and id = $2",
     )
     .bind(tenant_id.0)
     .bind(source_id.0)
+    .bind(at)
     .fetch_optional(conn)
     .await?)
 }

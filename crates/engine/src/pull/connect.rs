@@ -203,7 +203,7 @@ async fn connect(
             sources::insert(&mut tx, at, tenant_id, &new).await?
         }
     };
-    let version = tokens::held(&mut tx, tenant_id, id).await?.map_or(0, |held| held.version);
+    let version = tokens::held(&mut tx, at, tenant_id, id).await?.map_or(0, |held| held.version);
     if pair.expires_in.is_none() {
         // A key: what was allowed by the provider's own pages before must not be renewed in its place.
         tokens::drop_refresh(&mut tx, tenant_id, id).await?;

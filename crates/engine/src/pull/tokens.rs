@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use chrono::{DateTime, TimeDelta, Utc};
 use connectors::pull::oauth::GrantError;
 use domain::{Fault, Provider, Secret, SourceId, TenantId};
 use rand::RngExt as _;
@@ -16,6 +15,7 @@ use store::sources::{self, Tone};
 use store::tokens::{self, Held, Lease, Pair};
 use store::{gates, within};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::Env;
@@ -26,7 +26,7 @@ const LEASE: Duration = Duration::from_secs(45);
 /// How long a worker waits for a token that is being refreshed. Longer waits are its item's.
 const PATIENCE: Duration = Duration::from_secs(35);
 /// A pair that was refused that soon after it was stored will not get better by another refresh.
-const FRESH: TimeDelta = TimeDelta::minutes(5);
+const FRESH_SECS: f64 = 300.0;
 /// For providers that do not say how long a token lives.
 pub(super) const ASSUMED_LIFE: Duration = Duration::from_secs(1_800);
 /// Nobody is asked again for so long once our own client was refused.
@@ -39,14 +39,14 @@ const STORE_TRIES: u32 = 60;
 pub struct Token {
     pub access: Secret,
     pub version: i64,
-    /// None: it does not expire.
-    pub expires_at: Option<DateTime<Utc>>,
+    /// Then it has to be refreshed. None: it does not expire.
+    pub good_until: Option<Instant>,
 }
 
 impl Token {
     /// Whether it is good for the next request.
-    pub fn is_good(&self, now: DateTime<Utc>, skew_secs: u64) -> bool {
-        self.expires_at.is_none_or(|at| at > now + TimeDelta::seconds(i64::try_from(skew_secs).unwrap_or(60)))
+    pub fn is_good(&self) -> bool {
+        self.good_until.is_none_or(|until| Instant::now() < until)
     }
 }
 
@@ -91,15 +91,19 @@ pub async fn token_within(
     provider: Provider,
     timing: Timing,
 ) -> Result<Token, NoToken> {
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
+    let mut seen = None;
     loop {
         let held = held(env, tenant_id, source_id).await?;
         if held.status == "token_refresh_failed" {
             return Err(NoToken::Reconnect);
         }
-        if let Some(token) = usable(env, tenant_id, &held).await? {
+        // One that was refreshed just now is used whatever is left of it: another refresh would give no better one.
+        let is_new = seen.is_some_and(|seen| held.version > seen);
+        if let Some(token) = usable(env, tenant_id, &held, is_new).await? {
             return Ok(token);
         }
+        seen = Some(held.version);
         if began.elapsed() > timing.patience {
             return Err(NoToken::Wait(Duration::from_secs(5), "its token is being refreshed"));
         }
@@ -146,26 +150,35 @@ pub async fn token_within(
 async fn held(env: &Env, tenant_id: TenantId, source_id: SourceId) -> Result<Held, NoToken> {
     let looked = within(DB_LIMIT, async {
         let mut conn = env.db.acquire().await?;
-        tokens::held(&mut conn, tenant_id, source_id).await
+        tokens::held(&mut conn, env.clock.sql(), tenant_id, source_id).await
     });
     looked.await?.ok_or(NoToken::Failed(Fault::Refused { what: "the source is gone".into() }))
 }
 
-/// What is stored, if it is good now. A key without a refresh token is good until its provider refuses it.
-async fn usable(env: &Env, tenant_id: TenantId, held: &Held) -> Result<Option<Token>, NoToken> {
+/// What is stored, if it is good now, or `is_new`. A key without a refresh token is good until its provider refuses it.
+async fn usable(env: &Env, tenant_id: TenantId, held: &Held, is_new: bool) -> Result<Option<Token>, NoToken> {
     let Some(access_id) = held.access_id else {
         return Err(NoToken::Failed(Fault::Refused { what: "the source has no token: reconnect it".into() }));
     };
-    let skew = TimeDelta::seconds(i64::try_from(env.config.token_refresh_skew_seconds).unwrap_or(60));
-    let is_key = held.refresh_id.is_none();
-    if !is_key && held.expires_at.is_none_or(|at| at <= env.clock.now() + skew) {
+    let good_secs = match held.refresh_id {
+        None => f64::INFINITY,
+        Some(_) => good_secs(held, env.config.token_refresh_skew_seconds),
+    };
+    if good_secs <= 0.0 && !is_new {
         return Ok(None);
     }
+    let good_for = Duration::try_from_secs_f64(good_secs.max(0.0)).ok();
     let mut conn = env.db.acquire().await?;
     // Missing: it was replaced between two looks, and the next one finds its successor.
     let access = env.vault.get(&mut conn, tenant_id, access_id).await?;
-    let expires_at = held.expires_at.filter(|_| !is_key);
-    Ok(access.map(|access| Token { access, version: held.version, expires_at }))
+    let good_until = good_for.map(|good_for| Instant::now() + good_for);
+    Ok(access.map(|access| Token { access, version: held.version, good_until }))
+}
+
+/// For how long it is good: a little less than it lives, but half of its life at least.
+fn good_secs(held: &Held, skew_secs: u64) -> f64 {
+    let half = held.life_secs.map_or(f64::INFINITY, |life| (life / 2.0).max(0.0));
+    held.left_secs.unwrap_or(0.0) - (skew_secs as f64).min(half)
 }
 
 /// Until the version moves, without holding a connection. Whoever refreshed and failed has let go; then we wait with our item, or a crowd
@@ -175,7 +188,7 @@ async fn wait_for_other(
     tenant_id: TenantId,
     source_id: SourceId,
     seen: i64,
-    until: tokio::time::Instant,
+    until: Instant,
 ) -> Result<(), NoToken> {
     loop {
         let pause = rand::rng().random_range(50..=500);
@@ -184,7 +197,7 @@ async fn wait_for_other(
         if held.version != seen || held.status == "token_refresh_failed" {
             return Ok(());
         }
-        if !held.is_leased || tokio::time::Instant::now() > until {
+        if !held.is_leased || Instant::now() > until {
             return Err(NoToken::Wait(Duration::from_secs(5), "another worker could not refresh its token"));
         }
     }
@@ -327,7 +340,7 @@ pub async fn refused(env: &Env, tenant_id: TenantId, source_id: SourceId, used: 
     if held.version != used.version {
         return Ok(()); // somebody has refreshed it since
     }
-    let is_fresh = held.stored_at.is_some_and(|at| at > env.clock.now() - FRESH);
+    let is_fresh = held.age_secs.is_some_and(|age| age < FRESH_SECS);
     let message = match (&held.refresh_id, is_fresh) {
         (None, _) => "key_refused",
         (Some(_), true) => "unauthorized_after_refresh",
@@ -355,4 +368,34 @@ async fn refuse(env: &Env, tenant_id: TenantId, source_id: SourceId, seen: i64, 
 /// Closed while the provider refuses our client, for every tenant.
 pub fn breaker(provider: Provider) -> String {
     format!("client:{provider}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_for_half_its_life_at_least() {
+        let held = |left: Option<f64>, life: f64| Held {
+            version: 1,
+            access_id: None,
+            refresh_id: None,
+            left_secs: left,
+            life_secs: Some(life),
+            age_secs: None,
+            status: "active".into(),
+            status_message: None,
+            is_leased: false,
+        };
+        for (left, life, skew, good) in [
+            (Some(1_800.0), 1_800.0, 60, 1_740.0),
+            (Some(60.0), 1_800.0, 60, 0.0),
+            (Some(60.0), 60.0, 60, 30.0),
+            (Some(1_800.0), 1_800.0, 3_600, 900.0),
+            (Some(-5.0), 0.0, 60, -5.0),
+        ] {
+            assert_eq!(good_secs(&held(left, life), skew), good, "{left:?} of {life}, {skew}");
+        }
+        assert!(good_secs(&held(None, 1_800.0), 60) < 0.0, "one that was refused is not good");
+    }
 }

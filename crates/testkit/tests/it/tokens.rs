@@ -101,6 +101,20 @@ async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_lives_no_longer_than_the_skew_is_refreshed_once_and_used() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    t.fakes.set_token_secs(fakes::Provider::Quickbooks, 40);
+    stale(&t).await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let before = t.fakes.counts(fakes::Provider::Quickbooks).refreshes;
+    for _ in 0..3 {
+        tokens::token(env, tenant, id, Provider::Quickbooks).await.expect("a token");
+    }
+    assert_eq!(t.fakes.counts(fakes::Provider::Quickbooks).refreshes - before, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Quickbooks).await;

@@ -34,7 +34,7 @@ pub(super) struct Reader {
 impl Reader {
     async fn token(&self) -> Result<Token, Trouble> {
         if self.transport == Transport::Fixtures || self.env.providers.uses_fixtures() {
-            return Ok(Token { access: Secret::new("fixtures"), version: 0, expires_at: None });
+            return Ok(Token { access: Secret::new("fixtures"), version: 0, good_until: None });
         }
         tokens::token(&self.env, self.tenant_id, self.source_id, self.provider).await.map_err(Trouble::Token)
     }
@@ -81,8 +81,7 @@ impl Reader {
         let mut place = checkpoint.place.clone();
         let mut token: Option<Token> = None;
         loop {
-            let skew = self.env.config.token_refresh_skew_seconds;
-            let good = match token.take().filter(|token| token.is_good(self.env.clock.now(), skew)) {
+            let good = match token.take().filter(Token::is_good) {
                 Some(token) => token,
                 None => match self.token().await {
                     Ok(token) => token,
