@@ -175,6 +175,27 @@ pub async fn store(
     Ok(swung.rows_affected() == 1)
 }
 
+/// A pair came after all of a refresh that ended nobody knew how: the source need not be reconnected. `false`: that was not why, or it is
+/// active.
+pub async fn revive(
+    tx: &mut Tx,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    source_id: SourceId,
+) -> Result<bool> {
+    let revived = sqlx::query(
+        "update public.connected_sources set status = 'active', status_message = null, status_at = coalesce($3, now())
+         where tenant_id = $1 and id = $2 and status = 'token_refresh_failed' and status_message = 'refresh_outcome_unknown'",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
+    tx.notify(crate::sources::changed(tenant_id, source_id));
+    Ok(revived.rows_affected() == 1)
+}
+
 async fn put(tx: &mut Tx, vault: &Vault, tenant_id: TenantId, source_id: SourceId, secret: &Secret) -> Result<Uuid> {
     let id = Uuid::now_v7();
     vault.put(tx, tenant_id, id, secret).await?;

@@ -296,11 +296,18 @@ impl Refresh {
                 let mut tx = env.db.begin().await?;
                 let (tenant, source, seen) = (self.tenant_id, self.source_id, self.held.version);
                 let is_stored = tokens::store(&mut tx, &env.vault, at, tenant, source, seen, pair).await?;
-                tx.commit().await?;
-                Ok(is_stored)
+                // Somebody may have tried meanwhile with the spent pair, and given the source up.
+                if is_stored && tokens::revive(&mut tx, at, tenant, source).await? {
+                    let what = "The provider's answer came after all; it goes on where it stopped";
+                    sources::tell(&mut tx, at, tenant, source, None, Tone::Good, what).await?;
+                    if let Some(source) = sources::get(&mut tx, tenant, source).await? {
+                        super::jobs::go_on(env, &mut tx, &source, "schedule").await?;
+                    }
+                }
+                tx.commit().await
             });
             match stored.await {
-                Ok(_) => break, // or somebody stored a newer pair: that one is good too
+                Ok(()) => break, // or somebody stored a newer pair: that one is good too
                 Err(trouble) if trouble.is_passing() && nth < STORE_TRIES => {
                     self.keep().await;
                     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -115,6 +115,29 @@ async fn a_token_that_lives_no_longer_than_the_skew_is_refreshed_once_and_used()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_comes_after_the_source_was_given_up_revives_it() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    stale(&t).await;
+    t.fakes.next(TOKEN, Manner::Delay(Duration::from_secs(2)));
+    let (env, tenant, asked) = (&t.world.env, t.world.tenant_id, t.fakes.requests(TOKEN));
+    let second = async {
+        t.fakes.wait_for_requests(TOKEN, asked + 1).await;
+        // As if the first one were silent: its lease has lapsed.
+        let sql = "update connected_sources set refresh_until = now() - interval '1 second' where refresh_by is not null";
+        sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a lapsed lease");
+        t.run().await; // the first sync wants a token too, and the pair is spent
+        let (source, job) = (t.source(id).await, t.jobs(id).await.remove(0));
+        assert_eq!(source.status_message.as_deref(), Some("refresh_outcome_unknown"));
+        assert_eq!(job.status, "failed");
+    };
+    let (first, ()) = tokio::join!(tokens::token(env, tenant, id, Provider::Quickbooks), second);
+    first.expect("the pair that came late");
+    assert_eq!(t.source(id).await.status, "active");
+    assert_eq!(t.jobs(id).await[0].status, "pending", "what had stopped does not go on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Quickbooks).await;
