@@ -329,8 +329,9 @@ impl Refresh {
         }
     }
 
-    /// Where this fails, the lease runs out by itself.
+    /// Where this fails, the lease runs out by itself. A second try says nothing of how the first one ended.
     async fn let_go(&self, is_known: bool) {
+        let is_known = is_known && !self.is_second;
         let ended = within(DB_LIMIT, async {
             let mut conn = self.env.db.acquire().await?;
             tokens::end_lease(&mut conn, self.tenant_id, self.source_id, self.me, is_known).await

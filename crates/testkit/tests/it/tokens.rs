@@ -89,6 +89,8 @@ async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() 
     t.fakes.next(TOKEN, Manner::DropReply);
     assert!(matches!(want().await, Err(NoToken::Failed(_))), "no reply");
     assert_eq!(t.source(id).await.status, "active");
+    t.fakes.next(TOKEN, Manner::Status(503)); // which says nothing of the first one
+    assert!(matches!(want().await, Err(NoToken::Failed(_))), "5xx");
     assert!(matches!(want().await, Err(NoToken::Reconnect)), "spent");
     assert_eq!(t.source(id).await.status_message.as_deref(), Some("refresh_outcome_unknown"));
 
