@@ -259,8 +259,7 @@ impl Refresh {
                 } else {
                     format!("refresh_token_invalid: {code}")
                 };
-                refuse(&self.env, self.tenant_id, self.source_id, self.held.version, &message).await?;
-                Err(NoToken::Reconnect)
+                Err(refuse(&self.env, self.tenant_id, self.source_id, self.held.version, &message).await?)
             }
             Err(GrantError::OurClient) => {
                 let mut conn = self.env.db.acquire().await?;
@@ -358,19 +357,31 @@ pub async fn refused(env: &Env, tenant_id: TenantId, source_id: SourceId, used: 
             return Ok(());
         }
     };
-    refuse(env, tenant_id, source_id, used.version, message).await?;
-    Err(NoToken::Reconnect)
+    Err(refuse(env, tenant_id, source_id, used.version, message).await?)
 }
 
-async fn refuse(env: &Env, tenant_id: TenantId, source_id: SourceId, seen: i64, message: &str) -> store::Result<()> {
+/// What a refused pair leads to: a person, unless a newer pair is stored by now.
+async fn refuse(
+    env: &Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    seen: i64,
+    message: &str,
+) -> store::Result<NoToken> {
     let mut tx = env.db.begin().await?;
     let at = env.clock.sql();
-    if tokens::refuse(&mut tx, at, tenant_id, source_id, seen, message).await? {
+    let is_refused = tokens::refuse(&mut tx, at, tenant_id, source_id, seen, message).await?;
+    if is_refused {
         let what =
             "The provider no longer accepts our token: it has to be reconnected. Everything read so far is kept.";
         sources::tell(&mut tx, at, tenant_id, source_id, None, Tone::Trouble, what).await?;
     }
-    tx.commit().await
+    tx.commit().await?;
+    Ok(if is_refused {
+        NoToken::Reconnect
+    } else {
+        NoToken::Wait(Duration::from_secs(1), "its token was replaced meanwhile")
+    })
 }
 
 /// Closed while the provider refuses our client, for every tenant.

@@ -140,6 +140,24 @@ async fn a_reply_that_comes_after_the_source_was_given_up_revives_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_of_a_pair_that_was_replaced_meanwhile_asks_nobody_to_reconnect() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    stale(&t).await;
+    t.fakes.revoke(fakes::Provider::Quickbooks);
+    t.fakes.set_latency(TOKEN, Duration::from_millis(500));
+    let (env, tenant, asked) = (&t.world.env, t.world.tenant_id, t.fakes.requests(TOKEN));
+    let reconnected = async {
+        t.fakes.wait_for_requests(TOKEN, asked + 1).await;
+        let sql = "update connected_sources set token_version = token_version + 1 where provider = 'quickbooks'";
+        sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a newer pair");
+    };
+    let (refused, ()) = tokio::join!(tokens::token(env, tenant, id, Provider::Quickbooks), reconnected);
+    assert!(matches!(refused, Err(NoToken::Wait(..))), "{refused:?}");
+    assert_eq!(t.source(id).await.status, "active");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Quickbooks).await;
