@@ -293,6 +293,7 @@ impl Refresh {
             let (env, at) = (&self.env, self.env.clock.sql());
             let stored = within(DB_LIMIT, async {
                 let mut tx = env.db.begin().await?;
+                gates::worked(&mut tx, &[&breaker(self.provider)]).await?; // it knows our client
                 let (tenant, source, seen) = (self.tenant_id, self.source_id, self.held.version);
                 let is_stored = tokens::store(&mut tx, &env.vault, at, tenant, source, seen, pair).await?;
                 // Somebody may have tried meanwhile with the spent pair, and given the source up.

@@ -158,6 +158,31 @@ async fn a_refusal_of_a_pair_that_was_replaced_meanwhile_asks_nobody_to_reconnec
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pages_that_are_read_say_nothing_of_our_client_and_a_refresh_does() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let key = tokens::breaker(Provider::Quickbooks);
+    let is_closed = async || {
+        let closed = store::gates::closed(&mut *t.world.conn().await, env.clock.sql(), &[&key]).await;
+        !closed.expect("an answer").is_empty()
+    };
+    t.fakes.set_latency("/quickbooks", Duration::from_millis(300));
+    let asked = t.fakes.requests("/quickbooks");
+    let refused = async {
+        t.fakes.wait_for_requests("/quickbooks", asked + 1).await;
+        let (mut conn, wait) = (t.world.conn().await, Duration::from_secs(900));
+        store::gates::close(&mut conn, env.clock.sql(), &key, wait, "invalid_client").await.expect("closed");
+    };
+    tokio::join!(t.run(), refused);
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert!(is_closed().await, "a page opened it");
+    stale(&t).await;
+    tokens::token(env, tenant, id, Provider::Quickbooks).await.expect("a token");
+    assert!(!is_closed().await, "a refresh did not");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Quickbooks).await;

@@ -253,12 +253,11 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// The provider answers: nobody has to be kept away from it.
+    /// The provider answers: nobody has to be kept away from it. Whether it accepts our client is only known by a refresh.
     async fn proved(&self) -> Result<(), Trouble> {
-        let gates = self.gates();
-        let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
+        let [_, breaker, account] = self.gates();
         let mut conn = self.env.db.acquire().await?;
-        Ok(gates::worked(&mut conn, &gates).await?)
+        Ok(gates::worked(&mut conn, &[&breaker, &account]).await?)
     }
 
     /// Just the records that somebody asked for.
