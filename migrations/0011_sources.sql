@@ -30,8 +30,8 @@ create unique index connected_sources_account_key on public.connected_sources (t
     where account is not null and status <> 'disconnected';
 create index connected_sources_due_idx on public.connected_sources (next_sync_at) where status in ('active', 'provider_error') and next_sync_at is not null;
 
--- Tokens go with their source. A pair that was replaced stays for a day (task `tokens`), in case its successor never worked.
-alter table tributary.vault add column source_id uuid;
+-- Tokens go with their source. A pair that was replaced stays for a day from then (task `tokens`), in case its successor never worked.
+alter table tributary.vault add column source_id uuid, add column replaced_at timestamptz;
 alter table tributary.vault add constraint vault_source_fkey
     foreign key (tenant_id, source_id) references public.connected_sources (tenant_id, id) on delete cascade;
 create index vault_source_idx on tributary.vault (tenant_id, source_id) where source_id is not null;

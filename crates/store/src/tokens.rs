@@ -172,6 +172,17 @@ pub async fn store(
     .bind(at)
     .execute(&mut **tx)
     .await?;
+    sqlx::query(
+        "update tributary.vault v set replaced_at = coalesce($3, now())
+         where v.tenant_id = $1 and v.source_id = $2 and v.replaced_at is null
+             and not exists (select from public.connected_sources s where s.tenant_id = v.tenant_id and s.id = v.source_id
+                 and v.id in (s.access_token_vault_id, s.refresh_token_vault_id))",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(at)
+    .execute(&mut **tx)
+    .await?;
     Ok(swung.rows_affected() == 1)
 }
 
@@ -250,7 +261,7 @@ pub async fn expire(conn: &mut PgConnection, tenant_id: TenantId, source_id: Sou
 pub async fn collect(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<u64> {
     let gone = sqlx::query(
         "delete from tributary.vault v
-         where v.source_id is not null and v.created_at < coalesce($1, now()) - interval '24 hours'
+         where v.replaced_at < coalesce($1, now()) - interval '24 hours'
              and not exists (select from public.connected_sources s where s.tenant_id = v.tenant_id and s.id = v.source_id
                  and v.id in (s.access_token_vault_id, s.refresh_token_vault_id))",
     )

@@ -187,6 +187,9 @@ async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Quickbooks).await;
     for _ in 0..3 {
+        // However old a pair is when it is replaced.
+        let sql = "update tributary.vault set created_at = created_at - interval '2 days'";
+        sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("an old pair");
         stale(&t).await;
         tokens::token(&t.world.env, t.world.tenant_id, id, Provider::Quickbooks).await.expect("a token");
     }
@@ -194,7 +197,7 @@ async fn replaced_pairs_stay_a_day_and_then_go() {
     assert_eq!(t.count(secrets).await, 8);
     let mut conn = t.world.conn().await;
     assert_eq!(store::tokens::collect(&mut conn, t.world.env.clock.sql()).await.expect("a count"), 0);
-    let later = chrono::Utc::now() + TimeDelta::hours(25);
+    let later = t.world.env.clock.now() + TimeDelta::hours(25);
     assert_eq!(store::tokens::collect(&mut conn, Some(later)).await.expect("a count"), 6);
     assert_eq!(t.count(secrets).await, 2, "the pair in use went too");
 }
