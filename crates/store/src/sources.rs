@@ -112,7 +112,7 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> 
     Ok(list(conn, tenant_id, Some(id)).await?.pop())
 }
 
-/// The live source of an account, if it is connected.
+/// The source of an account: the one that is connected, else the newest that was let go; none that is being forgotten.
 pub async fn of_account(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -120,8 +120,10 @@ pub async fn of_account(
     account: &str,
 ) -> Result<Option<SourceId>> {
     let id: Option<Uuid> = sqlx::query_scalar(
-        "select id from public.connected_sources
-         where tenant_id = $1 and provider = $2 and account = $3 and status <> 'disconnected'",
+        "select s.id from public.connected_sources s
+         where s.tenant_id = $1 and s.provider = $2 and s.account = $3
+             and not exists (select from pgmq.q_forget q where q.message ->> 'source_id' = s.id::text)
+         order by s.status = 'disconnected', s.created_at desc limit 1",
     )
     .bind(tenant_id.0)
     .bind(provider.as_str())

@@ -499,7 +499,11 @@ async fn a_person_pauses_resumes_cancels_and_disconnects() {
     assert!(connect::disconnect(env, tenant, id).await.expect("disconnected"));
     assert_eq!(t.count("select count(*) from tributary.vault where source_id is not null").await, 0, "tokens stayed");
     assert!(!t.documents(id).await.is_empty(), "disconnecting forgot");
-    assert_ne!(t.connect(Provider::Hubspot).await, id, "a disconnected source came back");
+    let before = t.documents(id).await;
+    assert_eq!(t.connect(Provider::Hubspot).await, id, "the same account became a second source");
+    assert!(t.source(id).await.next_sync_at.is_some());
+    t.run().await;
+    assert_eq!((t.jobs(id).await[0].status.as_str(), t.documents(id).await), ("completed", before));
 }
 
 #[tokio::test(flavor = "multi_thread")]
