@@ -133,6 +133,27 @@ pub async fn of_account(
     Ok(id.map(SourceId))
 }
 
+/// How a source that was connected anew is read, and what was allowed. Another transport has other cursors, so it is read anew.
+pub async fn set_access(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    id: SourceId,
+    transport: Transport,
+    scopes: &[String],
+) -> Result<()> {
+    sqlx::query(
+        "update public.connected_sources set scopes = $4, transport = $3, cursors = case when transport = $3 then cursors end
+         where tenant_id = $1 and id = $2",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(transport.as_str())
+    .bind(scopes)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Sets how a source is; `false` when it was so already. Pages are told after the commit.
 pub async fn set_status(
     tx: &mut Tx,
@@ -180,13 +201,13 @@ pub async fn set_refused(
     Ok(())
 }
 
-/// How it is now, which stays so until the transaction ends.
+/// How it is now, which stays so until the transaction ends, with its tokens.
 pub async fn locked_status(
     conn: &mut PgConnection,
     tenant_id: TenantId,
     id: SourceId,
 ) -> Result<Option<SourceStatus>> {
-    let sql = "select status from public.connected_sources where tenant_id = $1 and id = $2 for share";
+    let sql = "select status from public.connected_sources where tenant_id = $1 and id = $2 for no key update";
     let status: Option<String> =
         sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?;
     Ok(status.map(|status| status.parse().unwrap_or(SourceStatus::ProviderError)))

@@ -184,18 +184,29 @@ async fn connect(
     let mut tx = env.db.begin().await?;
     let known = match reconnect {
         Some(id) => {
+            sources::locked_status(&mut tx, tenant_id, id).await?;
             let source = sources::get(&mut tx, tenant_id, id).await?.ok_or(ConnectError::UnknownState)?;
             let account = source.account.as_deref().unwrap_or_default();
             if account != identity.account || source.provider() != Some(provider) {
                 return Err(ConnectError::OtherAccount(identity.account.clone(), account.to_owned()));
             }
-            Some(id)
+            // Who asks for nothing else has it read as before.
+            Some((id, if transport == Transport::default() { source.transport() } else { transport }))
         }
         // An account that is connected already is the same source.
-        None => sources::of_account(&mut tx, tenant_id, provider, &identity.account).await?,
+        None => {
+            let id = sources::of_account(&mut tx, tenant_id, provider, &identity.account).await?;
+            if let Some(id) = id {
+                sources::locked_status(&mut tx, tenant_id, id).await?;
+            }
+            id.map(|id| (id, transport))
+        }
     };
     let id = match known {
-        Some(id) => id,
+        Some((id, transport)) => {
+            sources::set_access(&mut tx, tenant_id, id, transport, scopes).await?;
+            id
+        }
         None => {
             let name = if identity.name.trim().is_empty() { &identity.account } else { &identity.name };
             let name: String = name.chars().take(200).collect();
@@ -204,8 +215,8 @@ async fn connect(
         }
     };
     let version = tokens::held(&mut tx, at, tenant_id, id).await?.map_or(0, |held| held.version);
-    if pair.expires_in.is_none() {
-        // A key: what was allowed by the provider's own pages before must not be renewed in its place.
+    if pair.refresh.is_none() {
+        // What was allowed before must not be renewed in its place: it may be why somebody reconnects.
         tokens::drop_refresh(&mut tx, tenant_id, id).await?;
     }
     if !tokens::store(&mut tx, &env.vault, at, tenant_id, id, version, pair).await? {

@@ -370,6 +370,25 @@ async fn a_server_of_the_old_era_is_read_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connected_again_through_mcp_it_is_read_so_and_a_reconnect_leaves_it() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    t.run().await;
+    let before = t.documents(id).await;
+    let sql = "update connected_sources set scopes = '{}'";
+    sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("no scopes");
+    assert_eq!(t.connect_over(Provider::Hubspot, Transport::Mcp, None).await.expect("the same source"), id);
+    t.run().await;
+    assert!(t.fakes.requests("/mcp/hubspot/tools/call") > 0, "it is still read by REST");
+    assert_eq!((t.source(id).await.transport.as_str(), t.documents(id).await), ("mcp", before));
+    let scopes = "select count(*) from connected_sources where provider = 'hubspot' and scopes <> '{}'";
+    assert_eq!(t.count(scopes).await, 1, "what was allowed is not written down");
+
+    t.connect_over(Provider::Hubspot, Transport::Rest, Some(id)).await.expect("reconnected");
+    assert_eq!(t.source(id).await.transport, "mcp", "reconnecting changed how it is read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_fixtures_switched_on_no_provider_is_asked() {
     let fakes = Fakes::start().await;
     let t = Sources::with(cluster::cloned(), Clock::System, fakes, &["--integrations-use-fixtures", "true"]).await;
