@@ -32,8 +32,17 @@ pub enum ConnectError {
     BadCode,
     #[error("{0} refuses our client id or secret: check its settings")]
     OurClient(&'static str),
+    /// Said by the provider of the key or token that it was given.
+    #[error("{0}")]
+    Refused(String),
     #[error("{0}")]
     Trouble(String),
+    #[error("somebody else reconnected it at the same moment: look at it again")]
+    Meanwhile,
+    #[error("it is being forgotten: connect it again once it is gone")]
+    Forgotten,
+    #[error("{0} is not read that way here: connect it without naming one")]
+    NotRead(&'static str),
     #[error("this is another account ({0}) than the one that is connected ({1}): connect it as a source of its own")]
     OtherAccount(String, String),
     #[error("{0} has no keys: connect it by its own pages")]
@@ -51,12 +60,16 @@ pub async fn authorize(
     reconnect: Option<SourceId>,
     transport: Transport,
 ) -> Result<String, ConnectError> {
+    check(env, provider, transport)?;
     let app = env.providers.app(provider).ok_or(not_set_up(provider))?;
     let (state, verifier) = (random(), random());
     let redirect_uri = redirect_uri(env, provider);
     let url = app.authorize(&redirect_uri, state.reveal(), &verifier);
     let trip = Trip { tenant_id, source_id: reconnect, verifier, redirect_uri, transport };
     let mut tx = env.db.begin().await?;
+    if let Some(id) = reconnect {
+        check_kept(&mut tx, tenant_id, id).await?;
+    }
     oauth::start(&mut tx, &env.vault, provider, &state, session, &trip).await?;
     tx.commit().await?;
     Ok(url)
@@ -139,6 +152,7 @@ pub async fn with_key(
     if provider != Provider::Hubspot {
         return Err(ConnectError::NoKeys(provider.label()));
     }
+    check(env, provider, transport)?;
     let identity = identify(env, provider, key, None).await?;
     let pair = Pair { access: key, refresh: None, expires_in: None };
     connect(env, tenant_id, provider, transport, reconnect, &identity, &[], &pair).await
@@ -152,6 +166,17 @@ pub async fn with_fixtures(env: &Env, tenant_id: TenantId, provider: Provider) -
     connect(env, tenant_id, provider, Transport::Fixtures, None, &identity, &[], &pair).await
 }
 
+/// Whether anything here reads that provider so.
+fn check(env: &Env, provider: Provider, transport: Transport) -> Result<(), ConnectError> {
+    env.providers.connector(provider, transport).map(|_| ()).ok_or(ConnectError::NotRead(provider.label()))
+}
+
+/// A source that is being forgotten is not connected again: its tokens would go with it.
+async fn check_kept(tx: &mut Tx, tenant_id: TenantId, id: SourceId) -> Result<(), ConnectError> {
+    let is_going = forgotten::under_way(tx, tenant_id).await?.contains(&id.0);
+    if is_going { Err(ConnectError::Forgotten) } else { Ok(()) }
+}
+
 async fn identify(
     env: &Env,
     provider: Provider,
@@ -163,7 +188,8 @@ async fn identify(
     let pace = Paced::new(&env.db, provider, SourceId::new(), env.config.pull_rate_factor);
     let account = Account { token, account: realm.unwrap_or_default(), pace: &pace };
     connector.identify(&account).await.map_err(|error| match error {
-        PullError::Unauthorized { who } => ConnectError::Trouble(format!("{who} refused the key or token")),
+        PullError::Unauthorized { who } => ConnectError::Refused(format!("{who} refused the key or token")),
+        refused @ PullError::Forbidden { .. } => ConnectError::Refused(refused.to_string()),
         other => ConnectError::Trouble(other.to_string()),
     })
 }
@@ -185,6 +211,7 @@ async fn connect(
     let known = match reconnect {
         Some(id) => {
             sources::locked_status(&mut tx, tenant_id, id).await?;
+            check_kept(&mut tx, tenant_id, id).await?;
             let source = sources::get(&mut tx, tenant_id, id).await?.ok_or(ConnectError::UnknownState)?;
             let account = source.account.as_deref().unwrap_or_default();
             if account != identity.account || source.provider() != Some(provider) {
@@ -220,7 +247,7 @@ async fn connect(
         tokens::drop_refresh(&mut tx, tenant_id, id).await?;
     }
     if !tokens::store(&mut tx, &env.vault, at, tenant_id, id, version, pair).await? {
-        return Err(ConnectError::Trouble("somebody else reconnected it at the same moment".into()));
+        return Err(ConnectError::Meanwhile);
     }
     sources::set_status(&mut tx, at, tenant_id, id, SourceStatus::Active, None).await?;
     let what =
@@ -259,7 +286,7 @@ async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
     sources::tell(tx, at, tenant_id, id, None, Tone::Info, "Disconnected; what it brought is kept").await
 }
 
-/// Lets a source go and has everything removed that came from it. Returns what will go, by kind.
+/// Lets a source go and has everything removed that came from it. Returns what will go, by kind. Asked twice, it is done once.
 pub async fn forget(
     env: &Env,
     tenant_id: TenantId,
@@ -271,6 +298,12 @@ pub async fn forget(
     let counted = forgotten::count(&mut tx, tenant_id, id).await?;
     if source.status() != SourceStatus::Disconnected {
         let_go(env, &mut tx, &source).await?;
+    }
+    if sources::locked_status(&mut tx, tenant_id, id).await?.is_none() {
+        return Ok(None);
+    }
+    if forgotten::under_way(&mut tx, tenant_id).await?.contains(&id.0) {
+        return Ok(Some(counted));
     }
     let forgotten_id = forgotten::begin(&mut tx, tenant_id, source.label(), by).await?;
     Queue::new(Forget::NAME)?.send(&mut tx, tenant_id, &[Forget { source_id: id, forgotten_id }]).await?;

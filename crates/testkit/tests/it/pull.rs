@@ -389,6 +389,47 @@ async fn connected_again_through_mcp_it_is_read_so_and_a_reconnect_leaves_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_connected_is_refused_before_anything_is_stored() {
+    use connect::ConnectError;
+    let t = Sources::new().await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    let over_mcp = t.connect_over(Provider::Quickbooks, Transport::Mcp, None).await;
+    assert!(matches!(over_mcp, Err(ConnectError::NotRead(_))), "{over_mcp:?}");
+    let key = domain::Secret::new("a key that is none");
+    let with_key = connect::with_key(env, tenant, Provider::Hubspot, &key, None, Transport::Rest).await;
+    assert!(matches!(with_key, Err(ConnectError::Refused(_))), "{with_key:?}");
+    assert_eq!(t.count("select count(*) from connected_sources where account is not null").await, 0);
+
+    // One that was made before, or whose server was taken away, says why it is not read.
+    let id = t.connect(Provider::Quickbooks).await;
+    let sql = "update connected_sources set transport = 'mcp' where provider = 'quickbooks'";
+    sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("another transport");
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!(job.status, "failed");
+    assert!(job.error_details[0]["what"].as_str().is_some_and(|what| what.contains("nothing here reads it")), "{job:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_forgotten_is_neither_reconnected_nor_forgotten_twice() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Hubspot).await;
+    t.run().await;
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    for _ in 0..2 {
+        assert!(connect::forget(env, tenant, id, "test").await.expect("an answer").is_some());
+    }
+    assert_eq!(t.count("select count(*) from forgotten").await, 1, "one source, two lines");
+    let again = t.connect_over(Provider::Hubspot, Transport::Rest, Some(id)).await;
+    assert!(matches!(again, Err(connect::ConnectError::Forgotten)), "{again:?}");
+    let other = t.connect(Provider::Hubspot).await;
+    assert_ne!(other, id, "what is being forgotten came back");
+    t.run().await;
+    assert_eq!(t.count("select count(*) from connected_sources where provider = 'hubspot'").await, 1);
+    assert_eq!(t.documents(other).await, expected(&t, Provider::Hubspot));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_fixtures_switched_on_no_provider_is_asked() {
     let fakes = Fakes::start().await;
     let t = Sources::with(cluster::cloned(), Clock::System, fakes, &["--integrations-use-fixtures", "true"]).await;

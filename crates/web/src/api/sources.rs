@@ -294,10 +294,17 @@ impl From<ConnectError> for ApiError {
     fn from(error: ConnectError) -> Self {
         let status = match error {
             ConnectError::Store(error) => return error.into(),
-            ConnectError::NotSetUp(..) | ConnectError::OtherAccount(..) => StatusCode::CONFLICT,
+            ConnectError::NotSetUp(..)
+            | ConnectError::OtherAccount(..)
+            | ConnectError::Meanwhile
+            | ConnectError::Forgotten => StatusCode::CONFLICT,
             ConnectError::Denied(..) => StatusCode::FORBIDDEN,
             ConnectError::OurClient(_) | ConnectError::Trouble(_) => StatusCode::BAD_GATEWAY,
-            ConnectError::UnknownState | ConnectError::BadCode | ConnectError::NoKeys(_) => StatusCode::BAD_REQUEST,
+            ConnectError::UnknownState
+            | ConnectError::BadCode
+            | ConnectError::NoKeys(_)
+            | ConnectError::NotRead(_)
+            | ConnectError::Refused(_) => StatusCode::BAD_REQUEST,
         };
         Self::NotConnected(status, error.to_string())
     }
@@ -590,6 +597,8 @@ mod tests {
         assert_eq!(status(ConnectError::Denied("HubSpot", "access_denied".into())), 403);
         assert_eq!(status(ConnectError::NotSetUp("HubSpot", "HUBSPOT")), 409);
         assert_eq!(status(ConnectError::OtherAccount("1".into(), "2".into())), 409);
+        assert_eq!(status(ConnectError::Forgotten), 409);
+        assert_eq!(status(ConnectError::Refused("HubSpot refused the key or token".into())), 400);
         assert_eq!(status(ConnectError::OurClient("HubSpot")), 502);
         assert_eq!(status(ConnectError::Store(store::Error::TimedOut)), 503);
     }

@@ -93,10 +93,11 @@ impl Lane for Ingest {
         if job.status().is_over() {
             return Ok(Outcome::Cancel("the job is over"));
         }
-        let refused = |what: &str| Fault::Refused { what: what.into() };
-        let provider = source.provider().ok_or_else(|| refused("nobody here knows this provider"))?;
         let transport = source.transport();
-        let connector = env.providers.connector(provider, transport);
+        let Some(provider) = source.provider() else { return self.refuse(env, lease, "nobody knows its provider").await };
+        let Some(connector) = env.providers.connector(provider, transport) else {
+            return self.refuse(env, lease, "nothing here reads it the way it was connected").await;
+        };
         let reader = Reader {
             env: env.clone(),
             tenant_id,
@@ -104,13 +105,23 @@ impl Lane for Ingest {
             provider,
             transport,
             account: source.account.clone().unwrap_or_default(),
-            connector: connector.ok_or_else(|| refused("nothing here reads this source"))?,
+            connector,
         };
         let run = Run { env, lease, tenant_id, source_id: self.source_id, job_id: self.job_id, reader, source, job };
         match run.go().await {
             Ok(outcome) => Ok(outcome),
             Err(trouble) => run.settle(trouble).await,
         }
+    }
+}
+
+impl Ingest {
+    /// The job says why before its message is given up.
+    async fn refuse(&self, env: &Env, lease: &Lease, what: &str) -> Result<Outcome, Fault> {
+        let mut effect = lease.begin_note(env).await?;
+        jobs::trouble(&mut effect, env.clock.sql(), lease.tenant_id()?, self.job_id, "ours", what, true).await?;
+        effect.commit().await?;
+        Err(Fault::Refused { what: what.into() })
     }
 }
 
