@@ -173,14 +173,17 @@ async fn client_findings(env: &Env, conn: &mut store::Connection) -> store::Resu
         Provider::ALL.iter().map(|provider| (*provider, tokens::breaker(*provider))).collect();
     let keys: Vec<&str> = breakers.iter().map(|(_, key)| key.as_str()).collect();
     let closed = store::gates::closed(conn, env.clock.sql(), &keys).await?;
-    let refusing = breakers.iter().filter(|(_, key)| closed.iter().any(|closed| closed.key == *key));
+    let refusing = breakers.iter().filter_map(|(provider, key)| {
+        closed.iter().find(|closed| closed.key == *key).map(|closed| (provider, closed.reason == "not_set_up"))
+    });
     Ok(refusing
-        .map(|(provider, _)| {
+        .map(|(provider, is_missing)| {
             let (who, settings) = (provider.label(), connect::settings(*provider));
+            let why = if is_missing { "is not set up here any more" } else { "refuses our client id or secret" };
             Finding {
                 kind: "provider_client",
                 subject: provider.to_string(),
-                what: format!("{who} refuses our client id or secret, so no source there gets a new token"),
+                what: format!("{who} {why}, so no source there gets a new token"),
                 todo: format!(
                     "check `{settings}_CLIENT_ID` and `{settings}_CLIENT_SECRET` against the app at {who}, then restart; no source has to be reconnected"
                 ),

@@ -218,10 +218,7 @@ struct Refresh {
 impl Refresh {
     async fn run(self) -> Result<(), NoToken> {
         let Some(app) = self.env.providers.app(self.provider) else {
-            self.let_go(true).await;
-            let (name, id) = (self.provider.label(), super::connect::settings(self.provider));
-            let what = format!("{name} is not set up here any more: set {id}_CLIENT_ID and {id}_CLIENT_SECRET");
-            return Err(NoToken::Failed(Fault::Refused { what }));
+            return Err(self.our_fault("not_set_up", "its provider is not set up here any more").await?);
         };
         let mut conn = self.env.db.acquire().await?;
         let refresh = match self.held.refresh_id {
@@ -262,12 +259,7 @@ impl Refresh {
                 Err(refuse(&self.env, self.tenant_id, self.source_id, self.held.version, &message).await?)
             }
             Err(GrantError::OurClient) => {
-                let mut conn = self.env.db.acquire().await?;
-                let key = breaker(self.provider);
-                gates::close(&mut conn, self.env.clock.sql(), &key, OUR_FAULT, "invalid_client").await?;
-                self.let_go(true).await;
-                tracing::error!(provider = %self.provider, "{} refuses our client: check its id and secret", self.provider.label());
-                Err(NoToken::Wait(Duration::from_secs(60), "the provider refuses our client id or secret"))
+                Err(self.our_fault("invalid_client", "the provider refuses our client id or secret").await?)
             }
             Err(GrantError::Wait { retry_after }) => {
                 self.let_go(true).await;
@@ -285,6 +277,16 @@ impl Refresh {
                 )))
             }
         }
+    }
+
+    /// Nobody is asked for a while, no job ends, and a person is told (`health`).
+    async fn our_fault(&self, code: &str, why: &'static str) -> store::Result<NoToken> {
+        let mut conn = self.env.db.acquire().await?;
+        gates::close(&mut conn, self.env.clock.sql(), &breaker(self.provider), OUR_FAULT, code).await?;
+        drop(conn);
+        self.let_go(true).await;
+        tracing::error!(provider = %self.provider, "no token of {} is renewed: {why}", self.provider.label());
+        Ok(NoToken::Wait(Duration::from_secs(60), why))
     }
 
     /// Stores the pair, and does not give up because the database is away for a moment: nobody else has it.

@@ -183,6 +183,30 @@ async fn pages_that_are_read_say_nothing_of_our_client_and_a_refresh_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_waits_while_its_app_is_not_set_up_or_its_token_endpoint_asks_for_patience() {
+    let mut t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    stale(&t).await;
+    t.fakes.next(TOKEN, Manner::RateLimited { retry_after: fakes::RetryAfter::Seconds(30) });
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.error_details[0]["kind"].as_str()), ("pending", Some("rate_limited")), "{job:?}");
+
+    let (with_app, env) = (t.world.env.providers.clone(), &mut t.world.env);
+    let mut config = (*env.config).clone();
+    config.quickbooks_client_id = None;
+    env.providers = engine::pull::Providers::from_config(&config, &env.http).expect("providers").into();
+    env.clock.advance(TimeDelta::minutes(1));
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.error_count), ("pending", 0), "{job:?}");
+    t.world.env.providers = with_app;
+    t.world.env.clock.advance(TimeDelta::minutes(16));
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
     let id = t.connect(Provider::Quickbooks).await;

@@ -97,7 +97,13 @@ impl Run<'_> {
                 self.note("token", why, false, None).await?;
                 Ok(Outcome::Snooze(wait, why))
             }
-            NoToken::Failed(Fault::RateLimited { retry_after }) => Err(Fault::RateLimited { retry_after }),
+            NoToken::Failed(Fault::RateLimited { retry_after }) => {
+                let what =
+                    format!("{} asked us to wait before it renews the token", self.reader.provider.label());
+                let told = format!("{what}; it goes on by itself");
+                self.note("rate_limited", &what, false, Some(&told)).await?;
+                Err(Fault::RateLimited { retry_after })
+            }
             NoToken::Failed(fault @ Fault::Transient(_)) => self.failed("token", &fault.in_words(), &[]).await,
             NoToken::Failed(fault) => {
                 let words = fault.in_words();
