@@ -54,7 +54,7 @@ create table tributary.oauth_states (
 create index oauth_states_created_idx on tributary.oauth_states (created_at);
 select tributary.protect('tributary.oauth_states');
 
--- One table for every run of work on a source. Retention: completed and cancelled ones for 90 days (task `retention`), the newest of a source always.
+-- One table for every run of work on a source. Retention: 90 days after their end (task `retention`), the newest of a source always.
 create table public.sync_jobs (
     id uuid not null,
     tenant_id uuid not null,
@@ -138,7 +138,7 @@ create table public.sync_failures (
 select tributary.protect('public.sync_failures');
 grant select on public.sync_failures to authenticated;
 
--- What a full pass has met so far: what it did not meet is gone. Retention: with its job's end.
+-- What a full pass has met so far: what it did not meet is gone. Retention: with its job's end; of one that failed, with the next that does not.
 create table tributary.sync_seen (
     tenant_id uuid not null,
     job_id uuid not null,

@@ -212,7 +212,8 @@ pub async fn advance(
     Ok(moved.rows_affected() == 1)
 }
 
-/// Ends a job well, or as a person wished; `false` when it was over already.
+/// Ends a job well, or as a person wished; `false` when it was over already. What it met is not needed any more, nor, once one came to its
+/// end, what earlier ones of the source met that failed.
 pub async fn end(
     tx: &mut Tx,
     at: Option<DateTime<Utc>>,
@@ -232,12 +233,16 @@ pub async fn end(
     .bind(at)
     .execute(&mut **tx)
     .await?;
-    sqlx::query("delete from tributary.sync_seen where tenant_id = $1 and job_id = $2 and $3 <> 'failed'")
-        .bind(tenant_id.0)
-        .bind(id.0)
-        .bind(status.as_str())
-        .execute(&mut **tx)
-        .await?;
+    sqlx::query(
+        "delete from tributary.sync_seen where tenant_id = $1 and job_id in (
+             select o.id from public.sync_jobs j join public.sync_jobs o on o.tenant_id = j.tenant_id and o.source_id = j.source_id
+             where j.tenant_id = $1 and j.id = $2 and (o.id = j.id or ($3 = 'completed' and o.status = 'failed')))",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(status.as_str())
+    .execute(&mut **tx)
+    .await?;
     tx.notify(changed(tenant_id, id));
     Ok(ended.rows_affected() == 1)
 }

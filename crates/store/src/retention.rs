@@ -66,7 +66,7 @@ pub async fn enforce(conn: &mut PgConnection, at: Option<DateTime<Utc>>, queues:
         "delete from tributary.gates where used_at < coalesce($1, now()) - interval '1 day'
              and (closed_until is null or closed_until < coalesce($1, now()))",
         "delete from public.source_events where at < coalesce($1, now()) - interval '30 days'",
-        "delete from public.sync_jobs j where j.finished_at < coalesce($1, now()) - interval '90 days' and j.status <> 'failed'
+        "delete from public.sync_jobs j where j.finished_at < coalesce($1, now()) - interval '90 days'
              and exists (select from public.sync_jobs n where n.tenant_id = j.tenant_id and n.source_id = j.source_id and n.id > j.id)",
         "delete from public.sync_failures where skipped_at < coalesce($1, now()) - interval '90 days'",
     ] {

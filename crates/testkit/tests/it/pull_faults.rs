@@ -586,6 +586,25 @@ async fn a_record_that_is_there_and_cannot_be_read_is_not_taken_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_pass_met_goes_with_the_next_one_and_the_job_after_its_time() {
+    let t = Sources::new().await;
+    t.fakes.always("/hubspot/crm/objects/2026-03/companies", Some(Manner::Status(403)));
+    let id = t.connect(Provider::Hubspot).await;
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status, "failed");
+    let seen = "select count(*) from tributary.sync_seen";
+    assert!(t.count(seen).await > 0, "nothing was met");
+    t.fakes.behave();
+    t.sync(id).await;
+    t.run().await;
+    assert_eq!((t.jobs(id).await[0].status.as_str(), t.count(seen).await), ("completed", 0));
+    let later = Some(t.world.env.clock.now() + TimeDelta::days(91));
+    store::retention::enforce(&mut *t.world.conn().await, later, &[]).await.expect("retention");
+    let left: Vec<String> = t.jobs(id).await.into_iter().map(|job| job.status).collect();
+    assert_eq!(left, ["completed"], "a failed job is kept for ever");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
     let t = Sources::new().await;
     let (one, other) = (t.connect(Provider::Hubspot).await, {
