@@ -410,7 +410,7 @@ pub async fn clear_failures(
     Ok(())
 }
 
-/// Leaves a record out for good, or (`false`) lets it in again.
+/// Says that a record need not be read: it counts no more, until a later sync can read it.
 pub async fn skip_failure(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,

@@ -557,6 +557,19 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
     t.run().await;
     assert_eq!(t.source(id).await.n_failures, 0, "it was read and still counts as failed");
     assert!(t.documents(id).await.contains(&format!("file:{file}")));
+
+    // One that was skipped and can be read after all is no longer left out.
+    let (file, path) = (t.fakes.drive().put_doc("Too large as well", "y"), "/drive/v3/files");
+    t.fakes.always(&format!("{path}/{file}/export"), Some(Manner::Status(403)));
+    t.sync_as(id, Some(JobKind::Full)).await;
+    t.run().await;
+    let (mut conn, name) = (t.world.conn().await, format!("file:{file}"));
+    assert!(store::jobs::skip_failure(&mut conn, None, tenant, id, &name).await.expect("skipped"));
+    t.fakes.behave();
+    t.sync_as(id, Some(JobKind::Full)).await;
+    t.run().await;
+    assert!(t.documents(id).await.contains(&name));
+    assert!(store::jobs::failures(&mut conn, tenant, id, 10).await.expect("failures").is_empty(), "it is still left out");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -45,10 +45,8 @@ impl Run<'_> {
         if kind == JobKind::Full && !names.is_empty() {
             jobs::note_seen(&mut effect, tenant_id, self.job_id, &names).await?;
         }
-        if self.source.n_failures > 0 {
-            let read: Vec<&str> = named.iter().chain(&gone).map(String::as_str).collect();
-            jobs::clear_failures(&mut effect, tenant_id, source_id, &read).await?;
-        }
+        let read: Vec<&str> = named.iter().chain(&gone).map(String::as_str).collect();
+        jobs::clear_failures(&mut effect, tenant_id, source_id, &read).await?;
         if !failed.is_empty() {
             jobs::note_failures(&mut effect, at, tenant_id, source_id, self.job_id, &failed).await?;
         }
