@@ -88,7 +88,7 @@ pub async fn note(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, kind: 
     Ok(())
 }
 
-/// The source itself, and everything that still names it: jobs, failures, tokens, clients, messages in archives and parked ones.
+/// The source itself, and everything that still names it: jobs, failures, tokens, clients, alerts, messages in archives and parked ones.
 pub async fn remove_source(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -113,6 +113,15 @@ pub async fn remove_source(
         .bind(source_id.to_string())
         .execute(&mut *conn)
         .await?;
+    sqlx::query(
+        "delete from tributary.alerts where tenant_id = $1 and (subject = $3
+             or subject in (select id::text from public.sync_jobs where tenant_id = $1 and source_id = $2))",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(source_id.to_string())
+    .execute(&mut *conn)
+    .await?;
     sqlx::query("delete from public.connected_sources where tenant_id = $1 and id = $2")
         .bind(tenant_id.0)
         .bind(source_id.0)

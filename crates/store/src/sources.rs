@@ -218,7 +218,6 @@ pub async fn locked_status(
 pub struct Unwell {
     pub id: Uuid,
     pub provider: String,
-    pub name: String,
     pub status: String,
     pub status_message: Option<String>,
 }
@@ -226,7 +225,7 @@ pub struct Unwell {
 /// The tenant's sources that do not go on by themselves; not those that a person stopped.
 pub async fn unwell(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Unwell>> {
     Ok(sqlx::query_as(
-        "select id, provider, name, status, status_message from public.connected_sources
+        "select id, provider, status, status_message from public.connected_sources
          where tenant_id = $1 and status not in ('active', 'paused', 'disconnected') order by created_at, id",
     )
     .bind(tenant_id.0)

@@ -327,6 +327,33 @@ async fn forgetting_leaves_no_derived_row() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_alert_of_a_source_names_no_person_and_goes_with_it() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::GoogleDrive).await;
+    t.run().await;
+    assert!(t.source(id).await.name.contains('@'), "a Drive is called by its owner's address");
+    let caller = domain::Caller::local("test", t.world.tenant_id, true);
+    for sql in [
+        "update connected_sources set status = 'provider_error' where provider = 'google_drive'",
+        "update connected_sources set status = 'active' where provider = 'google_drive'; update sync_jobs set status = 'failed'",
+    ] {
+        sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a trouble");
+        let findings = engine::health::overview(&t.world.env, &caller).await.expect("an overview").findings;
+        let of_it = findings.iter().filter(|finding| finding.what.contains(&id.to_string())).count();
+        assert_eq!(of_it, 1, "{findings:?}");
+        assert!(findings.iter().all(|finding| !finding.what.contains('@')), "{findings:?}");
+        let mut tx = t.world.env.db.begin().await.expect("a transaction");
+        store::alerts::reconcile(&mut tx, None, t.world.tenant_id, &findings).await.expect("alerts");
+        tx.commit().await.expect("a commit");
+    }
+    let alerts = "select count(*) from tributary.alerts where kind in ('source_error', 'sync_failed')";
+    assert_eq!(t.count(alerts).await, 2);
+    connect::forget(&t.world.env, t.world.tenant_id, id, "test").await.expect("an answer");
+    t.run().await;
+    assert_eq!(t.count(alerts).await, 0, "alerts outlived their source");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_first_sync_of_a_large_drive_takes_the_newest_and_says_so() {
     let fakes = Fakes::start().await;
     for n in 0..12 {
