@@ -250,7 +250,7 @@ pub struct Config {
     pub token_refresh_skew_seconds: u64,
 
     /// Providers' usual limits on requests, times this: more for accounts that are allowed more.
-    #[arg(long, env = "PULL_RATE_FACTOR", default_value_t = 1.0, global = true, hide_short_help = true)]
+    #[arg(long, env = "PULL_RATE_FACTOR", default_value_t = 1.0, global = true, hide_short_help = true, value_parser = rate_factor)]
     pub pull_rate_factor: f64,
 
     /// Whether sources are read from sample data that ships with this program, instead of from their providers.
@@ -433,6 +433,11 @@ fn blob_url(text: &str) -> Result<String, String> {
     }
 }
 
+fn rate_factor(text: &str) -> Result<f64, String> {
+    let factor: Option<f64> = text.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+    factor.ok_or_else(|| "a number above 0, such as 1 or 0.5".into())
+}
+
 /// Becomes part of no statement, but PostgreSQL must know it: a plain name at least.
 fn text_lang(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.len() <= 40 && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
@@ -448,6 +453,14 @@ mod tests {
         assert_eq!(public_url("https://hear.example.com/").as_deref(), Ok("https://hear.example.com"));
         for bad in ["", "hear.example.com", "https://", "javascript:alert(1)", "https://a b", "https://a?x=1"] {
             assert!(public_url(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_more_than_none() {
+        assert_eq!((rate_factor("1"), rate_factor("0.25")), (Ok(1.0), Ok(0.25)));
+        for bad in ["", "0", "-1", "NaN", "inf", "fast"] {
+            assert!(rate_factor(bad).is_err(), "{bad:?} was accepted");
         }
     }
 
