@@ -268,7 +268,7 @@ revoke execute on function tributary.take_turn(text, float8, float8, float8, flo
 grant execute on function tributary.take_turn(text, float8, float8, float8, float8) to service_role;
 
 -- Who says something about whom, by external ids of one source; a client mentions itself. Written with the document, by remember().
--- Retention: with its source; a deleted document's are kept empty.
+-- Retention: with its source.
 create table public.document_mentions (
     tenant_id uuid not null,
     source_id uuid not null,

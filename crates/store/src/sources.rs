@@ -299,21 +299,18 @@ pub async fn finish_pass(
     Ok(())
 }
 
-/// Takes one source whose time for a sync has come, and says what its next time would be counted from.
+/// A source whose time for a sync has come.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Due {
     pub tenant_id: Uuid,
     pub id: Uuid,
     pub sync_every_secs: f64,
-    pub is_read: bool,
-    pub has_live_job: bool,
 }
 
+/// Takes one of those, and locks it: its next time is the caller's to set.
 pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Option<Due>> {
     Ok(sqlx::query_as(
-        "select s.tenant_id, s.id, extract(epoch from s.sync_every)::float8 as sync_every_secs, s.cursors is not null as is_read,
-             exists (select from public.sync_jobs j where j.source_id = s.id and j.kind <> 'backfill'
-                 and j.status in ('pending', 'running', 'paused')) as has_live_job
+        "select s.tenant_id, s.id, extract(epoch from s.sync_every)::float8 as sync_every_secs
          from public.connected_sources s
          where s.status in ('active', 'provider_error') and s.next_sync_at <= coalesce($1, now())
          order by s.next_sync_at limit 1 for update of s skip locked",

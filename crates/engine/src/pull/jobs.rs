@@ -35,12 +35,16 @@ pub async fn sync(
 ) -> store::Result<Option<Asked>> {
     let mut tx = env.db.begin().await?;
     let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
-    if !matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError) {
+    if !is_synced(&source) {
         return Err(store::Error::Conflict(why_not(&source)));
     }
     let asked = queue(env, &mut tx, &source, kind, by, &json!({})).await?;
     tx.commit().await?;
     Ok(Some(asked))
+}
+
+fn is_synced(source: &Source) -> bool {
+    matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
 }
 
 fn why_not(source: &Source) -> &'static str {
@@ -117,7 +121,7 @@ pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool>
     }
     let source_id = SourceId(job.source_id);
     if let Some(source) = sources::get(&mut tx, caller.tenant_id, source_id).await?
-        && !matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
+        && !is_synced(&source)
     {
         return Err(store::Error::Conflict(why_not(&source)));
     }
@@ -186,7 +190,7 @@ pub async fn retry_failures(
 ) -> store::Result<Option<Asked>> {
     let mut tx = env.db.begin().await?;
     let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
-    if source.status() != SourceStatus::Active {
+    if !is_synced(&source) {
         return Err(store::Error::Conflict(why_not(&source)));
     }
     if external_ids.iter().any(|id| !is_named(id)) {
@@ -203,7 +207,7 @@ pub async fn pause_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -
     let mut tx = env.db.begin().await?;
     let at = env.clock.sql();
     let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
-    if !matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError) {
+    if !is_synced(&source) {
         return Err(store::Error::Conflict("only a source that is synced can be paused"));
     }
     sources::set_status(&mut tx, at, tenant_id, source_id, SourceStatus::Paused, None).await?;

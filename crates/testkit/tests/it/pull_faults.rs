@@ -553,6 +553,9 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
     assert_eq!(t.source(id).await.n_failures, 1);
 
     t.fakes.behave();
+    // Also while the provider refuses something else.
+    let sql = "update connected_sources set status = 'provider_error' where provider = 'google_drive'";
+    sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a refusal");
     jobs::retry_failures(env, tenant, id, &[format!("file:{file}")], "test").await.expect("a job");
     t.run().await;
     assert_eq!(t.source(id).await.n_failures, 0, "it was read and still counts as failed");
