@@ -101,15 +101,30 @@ pub async fn insert(
 
 /// The accounts at providers, the oldest first, or just one; by the transaction's own row security, or for the service by tenant.
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, only: Option<SourceId>) -> Result<Vec<Source>> {
+    select(conn, tenant_id, only, true).await
+}
+
+async fn select(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    only: Option<SourceId>,
+    is_counted: bool,
+) -> Result<Vec<Source>> {
     Ok(sqlx::query_as(include_str!("sql/sources_list.sql"))
         .bind(tenant_id.0)
         .bind(only.map(|id| id.0))
+        .bind(is_counted)
         .fetch_all(conn)
         .await?)
 }
 
 pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<Source>> {
     Ok(list(conn, tenant_id, Some(id)).await?.pop())
+}
+
+/// The same without counting what it holds: those numbers are 0.
+pub async fn load(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<Source>> {
+    Ok(select(conn, tenant_id, Some(id), false).await?.pop())
 }
 
 /// The source of an account: the one that is connected, else the newest that was let go; none that is being forgotten.
@@ -202,14 +217,9 @@ pub async fn set_refused(
 }
 
 /// How it is now, which stays so until the transaction ends, with its tokens.
-pub async fn locked_status(
-    conn: &mut PgConnection,
-    tenant_id: TenantId,
-    id: SourceId,
-) -> Result<Option<SourceStatus>> {
+pub async fn locked_status(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<SourceStatus>> {
     let sql = "select status from public.connected_sources where tenant_id = $1 and id = $2 for no key update";
-    let status: Option<String> =
-        sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?;
+    let status: Option<String> = sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?;
     Ok(status.map(|status| status.parse().unwrap_or(SourceStatus::ProviderError)))
 }
 

@@ -188,12 +188,7 @@ pub async fn store(
 
 /// A pair came after all of a refresh that ended nobody knew how: the source need not be reconnected. `false`: that was not why, or it is
 /// active.
-pub async fn revive(
-    tx: &mut Tx,
-    at: Option<DateTime<Utc>>,
-    tenant_id: TenantId,
-    source_id: SourceId,
-) -> Result<bool> {
+pub async fn revive(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, source_id: SourceId) -> Result<bool> {
     let revived = sqlx::query(
         "update public.connected_sources set status = 'active', status_message = null, status_at = coalesce($3, now())
          where tenant_id = $1 and id = $2 and status = 'token_refresh_failed' and status_message = 'refresh_outcome_unknown'",

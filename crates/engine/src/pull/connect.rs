@@ -212,7 +212,7 @@ async fn connect(
         Some(id) => {
             sources::locked_status(&mut tx, tenant_id, id).await?;
             check_kept(&mut tx, tenant_id, id).await?;
-            let source = sources::get(&mut tx, tenant_id, id).await?.ok_or(ConnectError::UnknownState)?;
+            let source = sources::load(&mut tx, tenant_id, id).await?.ok_or(ConnectError::UnknownState)?;
             let account = source.account.as_deref().unwrap_or_default();
             if account != identity.account || source.provider() != Some(provider) {
                 return Err(ConnectError::OtherAccount(identity.account.clone(), account.to_owned()));
@@ -253,7 +253,7 @@ async fn connect(
     let what =
         if known.is_some() { "Reconnected; it goes on where it stopped" } else { "Connected; its first sync begins" };
     sources::tell(&mut tx, at, tenant_id, id, None, Tone::Good, what).await?;
-    if let Some(source) = sources::get(&mut tx, tenant_id, id).await? {
+    if let Some(source) = sources::load(&mut tx, tenant_id, id).await? {
         // From the start: a first sync that is given up is tried again at night.
         if source.next_sync_at.is_none() {
             let next = jobs::next_sync(env.clock.now(), source.sync_every_secs, id);
@@ -268,7 +268,7 @@ async fn connect(
 /// Lets a source go: its tokens are removed at once and nothing is synced any more. What it brought stays, until it is forgotten.
 pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::Result<bool> {
     let mut tx = env.db.begin().await?;
-    let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(false) };
+    let Some(source) = sources::load(&mut tx, tenant_id, id).await? else { return Ok(false) };
     let_go(env, &mut tx, &source).await?;
     tx.commit().await?;
     Ok(true)
@@ -294,7 +294,7 @@ pub async fn forget(
     by: &str,
 ) -> store::Result<Option<forgotten::Counted>> {
     let mut tx = env.db.begin().await?;
-    let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
+    let Some(source) = sources::load(&mut tx, tenant_id, id).await? else { return Ok(None) };
     let counted = forgotten::count(&mut tx, tenant_id, id).await?;
     if source.status() != SourceStatus::Disconnected {
         let_go(env, &mut tx, &source).await?;

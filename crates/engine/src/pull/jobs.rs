@@ -34,7 +34,7 @@ pub async fn sync(
     by: &str,
 ) -> store::Result<Option<Asked>> {
     let mut tx = env.db.begin().await?;
-    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
+    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
     if !is_synced(&source) {
         return Err(store::Error::Conflict(why_not(&source)));
     }
@@ -120,7 +120,7 @@ pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool>
         return Ok(false);
     }
     let source_id = SourceId(job.source_id);
-    if let Some(source) = sources::get(&mut tx, caller.tenant_id, source_id).await?
+    if let Some(source) = sources::load(&mut tx, caller.tenant_id, source_id).await?
         && !is_synced(&source)
     {
         return Err(store::Error::Conflict(why_not(&source)));
@@ -189,7 +189,7 @@ pub async fn retry_failures(
     by: &str,
 ) -> store::Result<Option<Asked>> {
     let mut tx = env.db.begin().await?;
-    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
+    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
     if !is_synced(&source) {
         return Err(store::Error::Conflict(why_not(&source)));
     }
@@ -206,7 +206,7 @@ pub async fn retry_failures(
 pub async fn pause_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
     let mut tx = env.db.begin().await?;
     let at = env.clock.sql();
-    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
+    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
     if !is_synced(&source) {
         return Err(store::Error::Conflict("only a source that is synced can be paused"));
     }
@@ -220,7 +220,7 @@ pub async fn pause_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -
 pub async fn resume_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
     let mut tx = env.db.begin().await?;
     let at = env.clock.sql();
-    let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
+    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
     if source.status() != SourceStatus::Paused {
         return Err(store::Error::Conflict("the source is not paused"));
     }

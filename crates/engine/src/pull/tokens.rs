@@ -302,7 +302,7 @@ impl Refresh {
                 if is_stored && tokens::revive(&mut tx, at, tenant, source).await? {
                     let what = "The provider's answer came after all; it goes on where it stopped";
                     sources::tell(&mut tx, at, tenant, source, None, Tone::Good, what).await?;
-                    if let Some(source) = sources::get(&mut tx, tenant, source).await? {
+                    if let Some(source) = sources::load(&mut tx, tenant, source).await? {
                         super::jobs::go_on(env, &mut tx, &source, "schedule").await?;
                     }
                 }

@@ -434,7 +434,10 @@ async fn what_cannot_be_connected_is_refused_before_anything_is_stored() {
     t.run().await;
     let job = t.jobs(id).await.remove(0);
     assert_eq!(job.status, "failed");
-    assert!(job.error_details[0]["what"].as_str().is_some_and(|what| what.contains("nothing here reads it")), "{job:?}");
+    assert!(
+        job.error_details[0]["what"].as_str().is_some_and(|what| what.contains("nothing here reads it")),
+        "{job:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

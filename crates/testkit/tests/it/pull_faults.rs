@@ -186,12 +186,7 @@ impl Connector for Panics {
         Box::pin(async { Ok(None) })
     }
 
-    fn full<'a>(
-        &'a self,
-        _: &'a Account<'a>,
-        _: Option<&'a Value>,
-        _: bool,
-    ) -> BoxFuture<'a, Result<Page, PullError>> {
+    fn full<'a>(&'a self, _: &'a Account<'a>, _: Option<&'a Value>, _: bool) -> BoxFuture<'a, Result<Page, PullError>> {
         Box::pin(async { panic!("as the test wants it") })
     }
 
@@ -520,7 +515,9 @@ async fn cancelled_and_disconnected_while_a_page_is_written_neither_is_in_the_ot
         sqlx::query(lock).execute(&mut *page).await.expect("its message");
         let write = async {
             assert!(t.is_waited().await, "nobody waits");
-            for sql in ["update connected_sources set last_successful_sync_at = now()", "update sync_jobs set note = 'a page'"] {
+            for sql in
+                ["update connected_sources set last_successful_sync_at = now()", "update sync_jobs set note = 'a page'"]
+            {
                 sqlx::query(sql).execute(&mut *page).await.expect("a page");
             }
             page.commit().await.expect("a commit");
@@ -572,7 +569,10 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
     t.sync_as(id, Some(JobKind::Full)).await;
     t.run().await;
     assert!(t.documents(id).await.contains(&name));
-    assert!(store::jobs::failures(&mut conn, tenant, id, 10).await.expect("failures").is_empty(), "it is still left out");
+    assert!(
+        store::jobs::failures(&mut conn, tenant, id, 10).await.expect("failures").is_empty(),
+        "it is still left out"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -49,7 +49,10 @@ async fn a_reply_later_than_its_lease_is_still_stored_and_nobody_asked_twice() {
     let timing = Timing { lease: Duration::from_millis(300), patience: Duration::from_millis(600) };
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     let first = tokens::token_within(env, tenant, id, Provider::Quickbooks, timing).await;
-    assert!(matches!(first, Err(NoToken::Failed(_))), "an endpoint that never answers must not be asked for ever: {first:?}");
+    assert!(
+        matches!(first, Err(NoToken::Failed(_))),
+        "an endpoint that never answers must not be asked for ever: {first:?}"
+    );
     let patient = Timing { lease: Duration::from_millis(300), patience: Duration::from_secs(10) };
     let second = tokens::token_within(env, tenant, id, Provider::Quickbooks, patient).await.expect("the late pair");
     let counts = t.fakes.counts(fakes::Provider::Quickbooks);
@@ -126,7 +129,8 @@ async fn a_reply_that_comes_after_the_source_was_given_up_revives_it() {
     let second = async {
         t.fakes.wait_for_requests(TOKEN, asked + 1).await;
         // As if the first one were silent: its lease has lapsed.
-        let sql = "update connected_sources set refresh_until = now() - interval '1 second' where refresh_by is not null";
+        let sql =
+            "update connected_sources set refresh_until = now() - interval '1 second' where refresh_by is not null";
         sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a lapsed lease");
         t.run().await; // the first sync wants a token too, and the pair is spent
         let (source, job) = (t.source(id).await, t.jobs(id).await.remove(0));
@@ -190,7 +194,11 @@ async fn a_job_waits_while_its_app_is_not_set_up_or_its_token_endpoint_asks_for_
     t.fakes.next(TOKEN, Manner::RateLimited { retry_after: fakes::RetryAfter::Seconds(30) });
     t.run().await;
     let job = t.jobs(id).await.remove(0);
-    assert_eq!((job.status.as_str(), job.error_details[0]["kind"].as_str()), ("pending", Some("rate_limited")), "{job:?}");
+    assert_eq!(
+        (job.status.as_str(), job.error_details[0]["kind"].as_str()),
+        ("pending", Some("rate_limited")),
+        "{job:?}"
+    );
 
     let (with_app, env) = (t.world.env.providers.clone(), &mut t.world.env);
     let mut config = (*env.config).clone();

@@ -162,7 +162,8 @@ impl Drive {
         };
         let read = self.with_text(account, file).await?;
         // Whatever it says, it is the one that was asked for.
-        Ok(read.map(|read| read.map_err(|behind| record::failed("file", Some(&json!(id)), behind.reason, behind.payload))))
+        Ok(read
+            .map(|read| read.map_err(|behind| record::failed("file", Some(&json!(id)), behind.reason, behind.payload))))
     }
 
     async fn found(&self, account: &Account<'_>, external_ids: &[String]) -> Result<Found, PullError> {

@@ -86,7 +86,7 @@ impl Lane for Ingest {
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
         let tenant_id = lease.tenant_id()?;
         let mut conn = env.db.acquire().await?;
-        let source = sources::get(&mut conn, tenant_id, self.source_id).await?;
+        let source = sources::load(&mut conn, tenant_id, self.source_id).await?;
         let job = jobs::get(&mut conn, tenant_id, self.job_id).await?;
         drop(conn);
         let (Some(source), Some(job)) = (source, job) else { return Ok(Outcome::Cancel("its source is gone")) };
@@ -94,7 +94,9 @@ impl Lane for Ingest {
             return Ok(Outcome::Cancel("the job is over"));
         }
         let transport = source.transport();
-        let Some(provider) = source.provider() else { return self.refuse(env, lease, "nobody knows its provider").await };
+        let Some(provider) = source.provider() else {
+            return self.refuse(env, lease, "nobody knows its provider").await;
+        };
         let Some(connector) = env.providers.connector(provider, transport) else {
             return self.refuse(env, lease, "nothing here reads it the way it was connected").await;
         };
