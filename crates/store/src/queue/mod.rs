@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use domain::{Notice, Op, TenantId};
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 pub use claim::Claimed;
@@ -121,6 +122,16 @@ impl Queue {
     pub async fn holds(&self, conn: &mut PgConnection, tenant_id: TenantId) -> Result<bool> {
         let sql = format!("select exists (select from pgmq.q_{} where message ->> 'tenant_id' = $1)", self.name());
         Ok(sqlx::query_scalar(AssertSqlSafe(sql)).bind(tenant_id.to_string()).fetch_one(conn).await?)
+    }
+
+    /// Whether it holds such a message, or such a one was given up and nobody has decided about it.
+    pub async fn holds_or_buried(&self, conn: &mut PgConnection, message: &Value) -> Result<bool> {
+        let sql = format!(
+            "select exists (select from pgmq.q_{0} where message @> $1)
+                 or exists (select from pgmq.a_{0} where message @> $1 and coalesce(headers ->> 'state', 'dead') = 'dead')",
+            self.name()
+        );
+        Ok(sqlx::query_scalar(AssertSqlSafe(sql)).bind(message).fetch_one(conn).await?)
     }
 }
 

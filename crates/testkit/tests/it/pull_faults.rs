@@ -243,6 +243,31 @@ async fn a_write_that_fails_deletes_no_message_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_cannot_be_written_is_one_dead_letter_and_holds_up_none_before_it() {
+    let t = Sources::new().await;
+    let sql = "create function boom() returns trigger language plpgsql as 'begin raise exception ''boom''; end';
+               create trigger boom before insert on client_intelligence for each row when (new.external_id like 'contact:%') execute function boom()";
+    let admin = t.world.database.admin.uri();
+    let mut admin = <sqlx::PgConnection as sqlx::Connection>::connect(admin.reveal()).await.expect("a session");
+    sqlx::raw_sql(sql).execute(&mut admin).await.expect("a trigger");
+    t.connect(Provider::Hubspot).await;
+    run_for_hours(&t, 9).await;
+    let dead = "select count(*) from pgmq.a_client_facts";
+    assert_eq!(t.count(dead).await, 1);
+    let companies = i64::try_from(t.fakes.hubspot().count("companies")).expect("a count");
+    assert_eq!(t.count("select count(*) from client_intelligence").await, companies, "those before it are missing");
+    let sql = "update connected_sources set next_sync_at = null"; // no sync marks it meanwhile
+    sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("no next sync");
+    let mut tx = t.world.env.db.begin().await.expect("a transaction");
+    let upkeep = store::queue::Queue::new("upkeep").expect("a queue");
+    upkeep.send(&mut tx, t.world.tenant_id, &[json!({ "task": "syncs" })]).await.expect("sent");
+    tx.commit().await.expect("a commit");
+    t.run().await;
+    assert_eq!(t.count("select count(*) from pgmq.q_client_facts").await, 0, "it is tried for ever");
+    assert_eq!(t.count(dead).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_token_that_repeats_or_is_lost_ends_no_job_in_a_loop() {
     for manner in [Manner::RepeatToken, Manner::LostToken] {
         let t = Sources::new().await;

@@ -31,9 +31,11 @@ impl Lane for ClientFactsOf {
     /// left for the next round.
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
         let tenant_id = lease.tenant_id()?;
+        // After a failure one at a time, so that a client that cannot be written keeps nobody before it from being derived.
+        let step = if lease.attempt() > 1 { 1 } else { STEP };
         loop {
             let mut conn = env.db.acquire().await?;
-            let mut dirty = clients::dirty(&mut conn, tenant_id, self.source_id, STEP).await?;
+            let mut dirty = clients::dirty(&mut conn, tenant_id, self.source_id, step).await?;
             drop(conn);
             if dirty.is_empty() {
                 return lease.begin(env).await?.commit().await;

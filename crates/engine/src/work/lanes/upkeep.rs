@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::{Caller, Fault, Notice, Op, SourceId, TenantId};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use store::memory::maintain;
 use store::{alerts, claims, queue, retention, schedules, tenants};
 
@@ -103,7 +104,9 @@ async fn start_syncs(env: &Env) -> Result<(), Fault> {
     for (tenant_id, source_id) in neglected {
         let (tenant_id, source_id) = (TenantId(tenant_id), SourceId(source_id));
         let mut tx = env.db.begin().await?;
-        if !queue.holds(&mut tx, tenant_id).await? {
+        // What was given up waits for a person: another one would only be given up as well.
+        let of_it = json!({ "tenant_id": tenant_id, "source_id": source_id });
+        if !queue.holds_or_buried(&mut tx, &of_it).await? {
             queue.send(&mut tx, tenant_id, &[ClientFactsOf { source_id }]).await?;
         }
         tx.commit().await?;
