@@ -41,7 +41,7 @@ pub enum ConnectError {
     Meanwhile,
     #[error("it is being forgotten: connect it again once it is gone")]
     Forgotten,
-    #[error("{0} is not read that way here: connect it without naming one")]
+    #[error("{0} has no MCP server that is read here: connect it without")]
     NotRead(&'static str),
     #[error("this is another account ({0}) than the one that is connected ({1}): connect it as a source of its own")]
     OtherAccount(String, String),

@@ -128,7 +128,7 @@ async fn asked_to_wait(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A spell of 5xx. Shorter than five attempts, or a person would have to retry it.
+/// A spell of 5xx. Shorter than three attempts, or QuickBooks would be left alone for a minute.
 async fn broken(stage: &Stage) -> anyhow::Result<()> {
     stage.quiet(Provider::Quickbooks, PATIENCE).await?;
     stage.fakes.always("/quickbooks", Some(Manner::Status(503)));
@@ -136,7 +136,7 @@ async fn broken(stage: &Stage) -> anyhow::Result<()> {
     stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status().is_over()).await?;
     stage
         .say("QuickBooks answers with errors (503); it is tried again by itself, each time a little later", "/sources");
-    stage.job_when(id, Duration::from_secs(4), |job| job.error_count >= 3).await?;
+    stage.job_when(id, Duration::from_secs(4), |job| job.error_count >= 2).await?;
     stage.fakes.always("/quickbooks", None);
     let job = stage.ended(id, PATIENCE).await?;
     let words =
