@@ -167,3 +167,17 @@ impl DerefMut for Effect<'_> {
         &mut self.tx
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_that_was_given_up_is_no_longer_open() {
+        let flag = Arc::default();
+        let open = InEffect::begin(&flag);
+        assert!(flag.load(Ordering::Acquire));
+        drop(open);
+        assert!(!flag.load(Ordering::Acquire));
+    }
+}
