@@ -11,6 +11,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::source::Flash;
+use super::sources::HERE;
 use super::{Visitor, signin};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
@@ -30,13 +31,21 @@ pub(crate) struct Going {
 pub(crate) async fn authorize(
     State(app): State<App>,
     headers: HeaderMap,
-    visitor: Visitor,
+    visitor: Result<Visitor, ApiError>,
     Path(provider): Path<Provider>,
     Query(going): Query<Going>,
 ) -> Result<Response, ApiError> {
     if origin::is_foreign(&headers) {
         return Err(ApiError::CrossSite);
     }
+    let visitor = match visitor {
+        // To a page of ours, from which one sets out again: signing in is a form, and browsers do not let a form lead to a provider.
+        Err(ApiError::Unauthenticated) => {
+            let page = going.source.map_or_else(|| HERE.to_owned(), |id| format!("{HERE}/{id}"));
+            return Ok(Redirect::to(&signin::address(&page)).into_response());
+        }
+        known => known?,
+    };
     let session = traveller(&visitor)?;
     let reconnect = going.source.map(SourceId);
     if let Some(id) = reconnect {
@@ -70,7 +79,7 @@ pub(crate) async fn callback(
 ) -> Result<Response, ApiError> {
     let visitor = match visitor {
         // Not by way of the usual detour, which would carry the code along: another session has no use for it.
-        Err(ApiError::Unauthenticated) => return Ok(Redirect::to(&signin::address("/sources")).into_response()),
+        Err(ApiError::Unauthenticated) => return Ok(Redirect::to(&signin::address(HERE)).into_response()),
         known => known?,
     };
     let (session, tenant_id) = (traveller(&visitor)?, visitor.tenant_id);
@@ -83,7 +92,7 @@ pub(crate) async fn callback(
     });
     let id = returning.await.map_err(|_| interrupted())??;
     tracing::info!(source.id = %id, tenant.id = %tenant_id, "{provider} source {id} was connected by key {}", visitor.key_id);
-    Ok(Flash::Connected.back(&format!("/sources/{id}")))
+    Ok(Flash::Connected.back(&format!("{HERE}/{id}")))
 }
 
 /// The session that a trip is bound to, as sessions are stored. Who comes with a key has no browser to be sent anywhere.
