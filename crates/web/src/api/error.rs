@@ -78,6 +78,13 @@ pub(crate) struct Reader {
     pub path_and_query: String,
 }
 
+impl Reader {
+    /// Asked for again, the same would come of it: nothing is changed by it, and what a provider sends a person back with is good once.
+    fn is_repeatable(&self) -> bool {
+        self.is_get && !self.path_and_query.starts_with("/oauth/")
+    }
+}
+
 impl ApiError {
     fn kind(&self) -> (StatusCode, &'static str) {
         match self {
@@ -179,7 +186,7 @@ impl Problem {
             return (StatusCode::SEE_OTHER, [(LOCATION, ui::signin::address(&reader.path_and_query))]).into_response();
         }
         let (content_type, body) = if reader.wants_html {
-            ("text/html; charset=utf-8", ui::error::page(&problem, reader.is_get))
+            ("text/html; charset=utf-8", ui::error::page(&problem, reader.is_repeatable()))
         } else {
             ("application/problem+json", serde_json::to_string(&problem).unwrap_or_default())
         };
@@ -187,5 +194,18 @@ impl Problem {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         *response.body_mut() = Body::from(body);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_asks_for_itself_again_unless_that_would_be_another_try() {
+        let reader = |is_get, path: &str| Reader { wants_html: true, is_get, path_and_query: path.into() };
+        assert!(reader(true, "/sources").is_repeatable());
+        assert!(!reader(false, "/sources").is_repeatable());
+        assert!(!reader(true, "/oauth/hubspot/callback?state=x&code=y").is_repeatable());
     }
 }

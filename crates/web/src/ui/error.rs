@@ -20,10 +20,10 @@ struct ErrorPage {
 }
 
 /// The page for a problem. One that passes by itself is asked for again by itself, unless it would repeat a change.
-pub(crate) fn page(problem: &Problem, is_get: bool) -> String {
-    let retries = problem.status == 503 && is_get;
+pub(crate) fn page(problem: &Problem, is_repeatable: bool) -> String {
+    let retries = problem.status == 503 && is_repeatable;
     let (title, what_to_do) = match problem.r#type {
-        "/problems/database-away" if is_get => {
+        "/problems/database-away" if is_repeatable => {
             (problem.title.clone(), "The database is away; this page retries by itself. Nothing is lost meanwhile.".to_owned())
         }
         "/problems/database-away" => {
