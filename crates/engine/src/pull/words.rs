@@ -1,8 +1,175 @@
-//! What the codes of sources and jobs mean, in plain words, with what to do about it.
+//! Sources and jobs in plain words, for pages and commands alike: how they are, what their codes mean, and what to do about it.
 
-use domain::{Provider, SourceStatus};
+pub mod cadence;
+pub mod facts;
+pub mod figures;
+
+use chrono::{DateTime, Utc};
+use domain::{JobKind, JobStatus, Provider, SourceStatus, Transport};
 use store::jobs::Job;
 use store::sources::Source;
+
+use super::connect;
+
+/// How a source is, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    BeingForgotten,
+    Reconnect,
+    Expired,
+    Refused,
+    Disconnected,
+    Paused,
+    Reading,
+    Waiting,
+    SyncFailed,
+    NotReadYet,
+    UpToDate,
+}
+
+impl Condition {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::BeingForgotten => "being forgotten",
+            Self::Reconnect => "reconnect",
+            Self::Expired => "expired",
+            Self::Refused => "refused",
+            Self::Disconnected => "disconnected",
+            Self::Paused => "paused",
+            Self::Reading => "reading",
+            Self::Waiting => "waiting",
+            Self::SyncFailed => "sync failed",
+            Self::NotReadYet => "not read yet",
+            Self::UpToDate => "up to date",
+        }
+    }
+
+    /// Somebody has to do something.
+    pub fn is_trouble(self) -> bool {
+        matches!(self, Self::Reconnect | Self::Expired | Self::Refused | Self::SyncFailed)
+    }
+}
+
+/// How a source is, and what a person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    pub condition: Condition,
+    /// To follow a colon or, with a capital and a full stop, to stand alone.
+    pub what: String,
+    /// A sentence; empty: nothing.
+    pub todo: String,
+}
+
+impl Health {
+    /// `job`: the one that waits or runs, else the last one.
+    pub fn new(source: &Source, job: Option<&Job>, is_being_forgotten: bool) -> Self {
+        let is = |condition, what: &str, todo: &str| Self { condition, what: what.to_owned(), todo: todo.to_owned() };
+        if is_being_forgotten {
+            return is(Condition::BeingForgotten, "everything that came from it is being removed", "");
+        }
+        if let Some(Trouble { what, todo }) = of_source(source) {
+            let condition = match source.status() {
+                SourceStatus::TokenRefreshFailed => Condition::Reconnect,
+                SourceStatus::SubscriptionExpired => Condition::Expired,
+                _ => Condition::Refused,
+            };
+            return is(condition, what.trim_end_matches('.'), &todo);
+        }
+        let (who, is_read) = (source.label(), source.last_successful_sync_at.is_some());
+        match (source.status(), job.map(Job::status)) {
+            (SourceStatus::Disconnected, _) => is(
+                Condition::Disconnected,
+                "nothing is read any more; what it brought is kept",
+                "Connect it again, or forget it.",
+            ),
+            (SourceStatus::Paused, _) => {
+                is(Condition::Paused, "nothing is read until it is resumed", "Resume goes on where it stopped.")
+            }
+            (_, Some(JobStatus::Running)) if is_read => is(Condition::Reading, "it is being brought up to date", ""),
+            (_, Some(JobStatus::Running)) => {
+                is(Condition::Reading, &format!("everything that {who} has is read for the first time"), "")
+            }
+            (_, Some(JobStatus::Pending | JobStatus::Paused)) => {
+                is(Condition::Waiting, "a sync waits for its turn", "")
+            }
+            (_, Some(JobStatus::Failed)) => is(
+                Condition::SyncFailed,
+                "its last sync was given up; what was read until then is kept",
+                "Open its last job to read why, and press Retry there.",
+            ),
+            _ if is_read => is(Condition::UpToDate, &format!("what {who} had at the last sync is here"), ""),
+            _ => is(Condition::NotReadYet, "it is connected, and nothing was read to the end yet", ""),
+        }
+    }
+}
+
+/// Whether it is read by itself.
+pub fn is_synced(source: &Source) -> bool {
+    matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
+}
+
+/// When it is read next, by itself; none while it is not.
+pub fn next_sync(source: &Source) -> Option<DateTime<Utc>> {
+    source.next_sync_at.filter(|_| is_synced(source))
+}
+
+/// How a source is read.
+pub fn read_by(source: &Source) -> &'static str {
+    match source.transport() {
+        Transport::Rest => "by its API",
+        Transport::Mcp => "through its MCP server",
+        Transport::Fixtures => "sample data that ships with this program",
+    }
+}
+
+/// Which settings name our app at a provider.
+pub fn settings(provider: Provider) -> [String; 2] {
+    ["ID", "SECRET"].map(|end| format!("{}_CLIENT_{end}", connect::settings(provider)))
+}
+
+/// How our app at a provider is made.
+pub fn app(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Hubspot => {
+            "in a HubSpot developer account, make a public app that may read contacts, companies and deals"
+        }
+        Provider::GoogleDrive => {
+            "in the Google Cloud console, enable the Drive API and make an OAuth client of the type Web application"
+        }
+        Provider::Quickbooks => "in an Intuit developer account, make an app for QuickBooks Online accounting",
+    }
+}
+
+/// What a job reads.
+pub fn kind(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Full => "everything",
+        JobKind::Delta => "what changed",
+        JobKind::Push => "what it told us of",
+        JobKind::Backfill => "history",
+    }
+}
+
+/// Who or what asked for a job.
+pub fn asked_by(job: &Job) -> &str {
+    match job.requested_by.as_str() {
+        "schedule" => "the schedule",
+        "connect" => "its connection",
+        "person" => "a person",
+        key => key,
+    }
+}
+
+/// Whether its provider can be asked for a record that could not be read. One without an id is called after what it says
+/// (`contact:?1a2b3c4d`), an answer that was none `answer`: the next full sync meets those again, and nothing else does.
+pub fn is_named(external_id: &str) -> bool {
+    external_id.split_once(':').is_some_and(|(_, id)| !id.is_empty() && !id.starts_with('?'))
+}
+
+/// How many records a job could not read: its row counts failed attempts among them.
+pub fn records_failed(job: &Job) -> i64 {
+    (job.items_failed - i64::from(job.error_count)).max(0)
+}
 
 /// What is wrong, and what a person can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,15 +245,34 @@ fn of_token(who: &str, code: &str) -> Trouble {
 }
 
 fn of_refusal(who: &str, code: &str) -> Trouble {
-    match code.strip_prefix("forbidden") {
-        Some(rest) => Trouble::new(
-            format!("{who} accepts our token but refuses what we ask for{}.", bracketed(rest.trim_start_matches(": "))),
+    match code.strip_prefix("forbidden").map(|rest| rest.trim_start_matches(": ")) {
+        Some(code) if code.starts_with("mcp_") => of_mcp(who, code),
+        Some(code) => Trouble::new(
+            format!("{who} accepts our token but refuses what we ask for{}.", bracketed(code)),
             format!(
                 "Give the app or the account the missing permission at {who}, then press Sync now. Everything read so far is kept."
             ),
         ),
         None => Trouble::new(
             format!("{who} refuses what we ask for{}.", bracketed(code)),
+            "Press Sync now to try again; everything read so far is kept.",
+        ),
+    }
+}
+
+/// No permission is missing: its MCP server is another than the one we know how to ask.
+fn of_mcp(who: &str, code: &str) -> Trouble {
+    let other = "Everything read so far is kept. To go on, forget this source and connect the account by its API, or name an MCP server that has it.";
+    match code.split_once(": ").map_or((code, ""), |(code, tool)| (code, tool)) {
+        ("mcp_tool_missing", tool) => {
+            Trouble::new(format!("{who}'s MCP server has no tool that we could read it by{}.", bracketed(tool)), other)
+        }
+        ("mcp_schema_changed", tool) => Trouble::new(
+            format!("{who}'s MCP server wants its tool asked in another way than we know{}.", bracketed(tool)),
+            other,
+        ),
+        _ => Trouble::new(
+            format!("{who}'s MCP server refuses what we ask for{}.", bracketed(code)),
             "Press Sync now to try again; everything read so far is kept.",
         ),
     }
@@ -125,6 +311,27 @@ mod tests {
         assert_eq!(what, "QuickBooks accepts our token but refuses what we ask for (MISSING_SCOPES).");
         assert!(todo.contains("permission at QuickBooks") && todo.contains("Sync now"), "{todo}");
         assert_eq!(refused(None).what, "QuickBooks refuses what we ask for.");
+    }
+
+    #[test]
+    fn a_server_that_speaks_otherwise_is_no_missing_permission() {
+        let refused = |code| of_status("HubSpot", SourceStatus::ProviderError, Some(code)).expect("a trouble");
+        let Trouble { what, todo } = refused("forbidden: mcp_tool_missing: hubspot-list-objects");
+        assert_eq!(what, "HubSpot's MCP server has no tool that we could read it by (hubspot-list-objects).");
+        assert!(todo.contains("by its API") && !todo.contains("permission"), "{todo}");
+        assert!(refused("forbidden: mcp_schema_changed: hubspot-list-objects").what.contains("in another way"));
+        let Trouble { what, todo } = refused("forbidden: mcp_error: -32602");
+        assert!(what.contains("(mcp_error: -32602)") && todo.starts_with("Press Sync now"), "{what} {todo}");
+    }
+
+    #[test]
+    fn only_what_has_an_id_can_be_asked_for() {
+        for named in ["contact:51", "file:1AbC_d-9", "invoice:7"] {
+            assert!(is_named(named), "{named}");
+        }
+        for nameless in ["contact:?1a2b3c4d", "contact:", "answer", "", "?:"] {
+            assert!(!is_named(nameless), "{nameless}");
+        }
     }
 
     #[test]

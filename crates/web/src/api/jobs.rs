@@ -36,13 +36,16 @@ pub(crate) struct Job {
     /// pending, running, completed, failed, paused or cancelled.
     #[schema(example = "running")]
     status: String,
-    /// `schedule`, `connect`, or the name of whose key it was.
+    /// `schedule`, `connect`, `person` (on the command line), or the name of whose key it was.
     requested_by: String,
     /// What it does now, or why it waits, in words.
     step: Option<String>,
     /// What a person should know of it, such as that a first sync was capped.
     note: Option<String>,
     items_processed: i64,
+    /// Records that could not be read.
+    records_failed: i64,
+    /// The same and the attempts that failed.
     items_failed: i64,
     /// Null while nobody knows.
     items_total: Option<i64>,
@@ -72,6 +75,7 @@ impl From<jobs::Job> for Job {
         Self {
             trouble: words::of_job(&job).map(InWords::from),
             spend: jobs::Spend::from(&job).into(),
+            records_failed: words::records_failed(&job),
             id: job.id,
             source: SourceRef { id: job.source_id, name: job.source_name },
             kind: job.kind,

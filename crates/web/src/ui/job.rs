@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::item::Action;
-use domain::{JobId, JobKind, JobStatus, Provider, Scope};
+use domain::{JobId, JobStatus, Provider, Scope};
 use engine::pull::words::{self, Trouble};
 use serde::Deserialize;
 use serde_json::Value;
@@ -64,13 +64,14 @@ struct TroubleRow {
 pub(super) struct JobRow {
     pub id: String,
     pub href: String,
-    pub kind: &'static str,
+    pub kind: String,
     pub class: &'static str,
     pub word: &'static str,
     pub asked: String,
     pub begun: When,
     pub took: String,
     pub records: String,
+    /// Records that could not be read; empty: none.
     pub failed: String,
     /// Why it failed or what it does; empty: it went well.
     pub why: String,
@@ -86,14 +87,17 @@ impl JobRow {
         Self {
             id: job.id.to_string(),
             href: format!("/jobs/{}", job.id),
-            kind: kind(job.kind()),
+            kind: sentence(words::kind(job.kind())),
             class,
             word,
-            asked: asked_by(job),
+            asked: clipped(words::asked_by(job), 60),
             begun: When::new(job.started_at.unwrap_or(job.created_at), now),
             took: secs(job, now).map(span).unwrap_or_default(),
             records: number(job.items_processed),
-            failed: if job.items_failed > 0 { number(job.items_failed) } else { String::new() },
+            failed: match words::records_failed(job) {
+                0 => String::new(),
+                n => number(n),
+            },
             why: clipped(&why, 240),
         }
     }
@@ -170,16 +174,6 @@ pub(crate) async fn act(
     }
 }
 
-/// What a job is for.
-pub(super) fn kind(kind: JobKind) -> &'static str {
-    match kind {
-        JobKind::Full => "Everything",
-        JobKind::Delta => "What changed",
-        JobKind::Push => "What it told us of",
-        JobKind::Backfill => "History",
-    }
-}
-
 /// Its status as a coloured word.
 fn state(status: JobStatus) -> (&'static str, &'static str) {
     match status {
@@ -235,16 +229,17 @@ fn facts(job: &Job, now: DateTime<Utc>) -> Vec<Fact> {
     };
     let some = |label, n: i64| if n == 0 { None } else { text(label, number(n)) };
     [
-        text("Reads", kind(job.kind()).to_lowercase()),
+        text("Reads", words::kind(job.kind()).to_owned()),
         text("Records so far", number(job.items_processed)).filter(|_| !job.status().is_over()),
         text("Records read", number(job.items_processed)).filter(|_| job.status().is_over()),
         some("New", job.n_created),
         some("Changed", job.n_updated),
         some("Unchanged", job.n_unchanged),
         some("Deleted", job.n_deleted),
-        some("Could not be read", job.items_failed),
+        some("Could not be read", words::records_failed(job)),
+        some("Failed attempts", job.error_count.into()),
         time("Asked for", Some(job.created_at)),
-        text("By", asked_by(job)),
+        text("By", clipped(words::asked_by(job), 60)),
         time("Began", job.started_at),
         time("Ended", job.finished_at),
         secs(job, now).and_then(|secs| text("Took", span(secs))),
@@ -254,15 +249,6 @@ fn facts(job: &Job, now: DateTime<Utc>) -> Vec<Fact> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-fn asked_by(job: &Job) -> String {
-    match job.requested_by.as_str() {
-        "schedule" => "the schedule".into(),
-        "connect" => "its connection".into(),
-        "person" => "a person".into(),
-        key => clipped(key, 60),
-    }
 }
 
 /// How long it took, or has taken so far; none before it began.
@@ -351,6 +337,18 @@ mod tests {
         assert!(told.is_moving);
         let counted = Job { items_total: Some(2_000), ..running };
         assert!(doing(&counted, now()).note.starts_with("1,234 of 2,000 records"), "{}", doing(&counted, now()).note);
+    }
+
+    #[test]
+    fn failed_attempts_are_no_records() {
+        let told = |items_failed, error_count| {
+            let job = Job { items_failed, error_count, ..job(JobStatus::Completed) };
+            let of = |label| facts(&job, now()).into_iter().find(|fact| fact.label == label).map(|fact| fact.text);
+            (of("Could not be read"), of("Failed attempts"), JobRow::new(&job, now()).failed)
+        };
+        assert_eq!(told(2, 2), (None, Some("2".into()), String::new()));
+        assert_eq!(told(3, 1), (Some("2".into()), Some("1".into()), "2".into()));
+        assert_eq!(told(0, 0), (None, None, String::new()));
     }
 
     #[test]

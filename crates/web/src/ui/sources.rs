@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::{Caller, JobId, JobStatus, Provider, Scope, SourceId, SourceStatus, Transport};
+use domain::{Caller, JobId, Provider, Scope, SourceId, SourceStatus, Transport};
 use engine::pull::connect;
-use engine::pull::words::{self, Trouble};
+use engine::pull::words::{self, Condition};
 use serde::Deserialize;
 use store::forgotten;
 use store::jobs::{self, Filter, Job};
@@ -16,7 +16,7 @@ use store::sources::{self, Event, Source};
 use super::card::Doing;
 use super::channels::given;
 use super::flash::flashes;
-use super::job;
+use super::job::{self, sentence};
 use super::layout::Layout;
 use super::source;
 use super::text::{When, clipped, plural};
@@ -50,6 +50,8 @@ pub(super) struct SourceCard {
     pub href: String,
     pub name: String,
     pub provider: &'static str,
+    /// The same as our forms and addresses spell it.
+    pub provider_id: String,
     pub account: String,
     /// How it is read, where that is not the usual way.
     pub by: &'static str,
@@ -107,39 +109,34 @@ impl SourceCard {
     pub fn new(app: &App, watched: &Watched, now: DateTime<Utc>) -> Self {
         let Watched { source, job, is_being_forgotten } = watched;
         let live = job.as_ref().filter(|job| !job.status().is_over() && !is_being_forgotten);
-        let health = Health::new(source, job.as_ref(), *is_being_forgotten);
         Self {
             id: source.id.to_string(),
             href: format!("{HERE}/{}", source.id),
             name: clipped(&source.name, 100),
             provider: source.label(),
+            provider_id: source.provider.clone(),
             account: clipped(source.account.as_deref().unwrap_or_default(), 80),
-            by: by(source),
-            health,
+            by: if source.transport() == Transport::Rest { "" } else { words::read_by(source) },
+            health: words::Health::new(source, job.as_ref(), *is_being_forgotten).into(),
             documents: plural(source.n_documents, "document", "documents"),
             failures: match source.n_failures {
                 0 => String::new(),
                 n => format!("{} could not be read", plural(n, "record", "records")),
             },
             last: When::maybe(source.last_successful_sync_at, now),
-            next: When::maybe(source.next_sync_at.filter(|_| is_synced(source)), now),
-            reconnect: reconnect(app, source).filter(|_| source.status() == SourceStatus::TokenRefreshFailed),
+            next: When::maybe(words::next_sync(source), now),
+            reconnect: reconnect(app, source).filter(|_| is_stopped(source) && !is_being_forgotten),
             doing: live.map(|job| (format!("/jobs/{}", job.id), job::doing(job, now))),
         }
     }
 }
 
-/// Whether it is read by itself.
-pub(super) fn is_synced(source: &Source) -> bool {
-    matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
-}
-
-fn by(source: &Source) -> &'static str {
-    match source.transport() {
-        Transport::Rest => "",
-        Transport::Mcp => "through its MCP server",
-        Transport::Fixtures => "sample data",
-    }
+/// Only a person gets it going again, by connecting it anew.
+pub(super) fn is_stopped(source: &Source) -> bool {
+    matches!(
+        source.status(),
+        SourceStatus::TokenRefreshFailed | SourceStatus::SubscriptionExpired | SourceStatus::Disconnected
+    )
 }
 
 /// Where a person allows a source again, by the provider's own pages; none where it is connected by a key, or our app is not set up.
@@ -150,45 +147,20 @@ pub(super) fn reconnect(app: &App, source: &Source) -> Option<String> {
     is_possible.then(|| format!("/oauth/{provider}/authorize?source={}", source.id))
 }
 
-impl Health {
-    pub fn new(source: &Source, job: Option<&Job>, is_being_forgotten: bool) -> Self {
-        let who = source.label();
-        let well = |class, word, story: String| Self { class, word, story, todo: String::new() };
-        if is_being_forgotten {
-            return well("deleted", "being forgotten", "Everything that came from it is being removed.".into());
-        }
-        if let Some(Trouble { what, todo }) = words::of_source(source) {
-            return match source.status() {
-                SourceStatus::TokenRefreshFailed => Self { class: "dead", word: "reconnect", story: what, todo },
-                SourceStatus::SubscriptionExpired => Self { class: "late", word: "expired", story: what, todo },
-                _ => Self { class: "failed", word: "refused", story: what, todo },
-            };
-        }
-        match (source.status(), job.map(Job::status)) {
-            (SourceStatus::Disconnected, _) => Self {
-                todo: "Connect it again, or forget it.".into(),
-                ..well("stopped", "disconnected", "Nothing is read any more. What it brought is kept.".into())
-            },
-            (SourceStatus::Paused, _) => Self {
-                todo: "Resume goes on where it stopped.".into(),
-                ..well("parked", "paused", "Nothing is read while it is paused.".into())
-            },
-            (_, Some(JobStatus::Running)) if source.last_successful_sync_at.is_none() => {
-                well("working", "reading", format!("Everything that {who} has is read for the first time."))
-            }
-            (_, Some(JobStatus::Running)) => well("working", "reading", "It is being brought up to date.".into()),
-            (_, Some(JobStatus::Pending | JobStatus::Paused)) => {
-                well("waiting", "waiting", "A sync waits for its turn.".into())
-            }
-            (_, Some(JobStatus::Failed)) => Self {
-                todo: "Open its last job to read why, and press Retry there.".into(),
-                ..well("failed", "sync failed", "Its last sync was given up. What was read until then is kept.".into())
-            },
-            _ if source.last_successful_sync_at.is_none() => {
-                well("waiting", "not read yet", "It is connected, and nothing was read to the end yet.".into())
-            }
-            _ => well("alive", "up to date", format!("What {who} had at the last sync is here.")),
-        }
+impl From<words::Health> for Health {
+    fn from(words::Health { condition, what, todo }: words::Health) -> Self {
+        let class = match condition {
+            Condition::BeingForgotten => "deleted",
+            Condition::Reconnect => "dead",
+            Condition::Expired => "late",
+            Condition::Refused | Condition::SyncFailed => "failed",
+            Condition::Disconnected => "stopped",
+            Condition::Paused => "parked",
+            Condition::Reading => "working",
+            Condition::Waiting | Condition::NotReadYet => "waiting",
+            Condition::UpToDate => "alive",
+        };
+        Self { class, word: condition.word(), story: format!("{}.", sentence(&what)), todo }
     }
 }
 
@@ -233,7 +205,7 @@ struct Offer {
     connect_mcp: Option<String>,
     takes_key: bool,
     /// How our app is made there.
-    setup: &'static str,
+    setup: String,
     redirect_uri: String,
     /// The names of the two settings.
     settings: [String; 2],
@@ -241,20 +213,12 @@ struct Offer {
 
 impl Offer {
     fn new(app: &App, provider: Provider) -> Self {
-        let (brings, setup) = match provider {
-            Provider::Hubspot => (
-                "Contacts, companies and deals",
-                "In a HubSpot developer account, create an app that may read contacts, companies and deals.",
-            ),
-            Provider::GoogleDrive => (
-                "Documents and sheets",
-                "In the Google Cloud console, enable the Drive API and create an OAuth client of type Web application.",
-            ),
-            Provider::Quickbooks => {
-                ("Customers and invoices", "At developer.intuit.com, create an app for QuickBooks Online accounting.")
-            }
+        let brings = match provider {
+            Provider::Hubspot => "Contacts, companies and deals",
+            Provider::GoogleDrive => "Documents and sheets",
+            Provider::Quickbooks => "Customers and invoices",
         };
-        let (providers, prefix) = (&app.env.providers, connect::settings(provider));
+        let providers = &app.env.providers;
         let is_set_up = providers.app(provider).is_some();
         let has_mcp = !providers.uses_fixtures() && providers.connector(provider, Transport::Mcp).is_some();
         let address = format!("/oauth/{provider}/authorize");
@@ -265,9 +229,9 @@ impl Offer {
             connect_mcp: (is_set_up && has_mcp).then(|| format!("{address}?transport=mcp")),
             connect: is_set_up.then_some(address),
             takes_key: provider == Provider::Hubspot,
-            setup,
+            setup: format!("{}.", sentence(words::app(provider))),
             redirect_uri: connect::redirect_uri(&app.env, provider),
-            settings: [format!("{prefix}_CLIENT_ID"), format!("{prefix}_CLIENT_SECRET")],
+            settings: words::settings(provider),
         }
     }
 }
@@ -352,6 +316,7 @@ async fn refused(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use domain::JobStatus;
     use serde_json::json;
     use uuid::Uuid;
 
@@ -421,7 +386,10 @@ pub(super) mod tests {
 
     #[test]
     fn how_a_source_is_is_one_word_and_a_sentence() {
-        let word = |status, code, job: Option<&Job>| Health::new(&source(status, code), job, false).word;
+        let health = |source: &Source, job: Option<&Job>, is_being_forgotten| {
+            Health::from(words::Health::new(source, job, is_being_forgotten))
+        };
+        let word = |status, code, job: Option<&Job>| health(&source(status, code), job, false).word;
         let (active, failed) = (SourceStatus::Active, job(JobStatus::Failed));
         assert_eq!(word(active, None, None), "up to date");
         assert_eq!(word(active, None, Some(&job(JobStatus::Completed))), "up to date");
@@ -433,15 +401,23 @@ pub(super) mod tests {
         assert_eq!(word(SourceStatus::TokenRefreshFailed, Some("key_refused"), Some(&failed)), "reconnect");
         assert_eq!(word(SourceStatus::ProviderError, Some("forbidden: X"), Some(&failed)), "refused");
         let never = Source { last_successful_sync_at: None, ..source(active, None) };
-        assert_eq!(Health::new(&never, None, false).word, "not read yet");
-        assert_eq!(Health::new(&never, Some(&failed), true).word, "being forgotten");
+        assert_eq!(health(&never, None, false).word, "not read yet");
+        assert_eq!(health(&never, Some(&failed), true).word, "being forgotten");
     }
 
     #[test]
     fn a_source_that_has_to_be_reconnected_says_why_and_what_to_do() {
         let of = source(SourceStatus::TokenRefreshFailed, Some("refresh_token_invalid: invalid_grant"));
-        let Health { story, todo, .. } = Health::new(&of, None, false);
+        let Health { story, todo, .. } = words::Health::new(&of, None, false).into();
         assert_eq!(story, "HubSpot no longer accepts our token (invalid_grant).");
         assert_eq!(todo, "Press Reconnect and allow it again; nothing read so far is lost.");
+    }
+
+    #[test]
+    fn what_only_a_person_gets_going_is_reconnected() {
+        let stopped = [SourceStatus::TokenRefreshFailed, SourceStatus::SubscriptionExpired, SourceStatus::Disconnected];
+        for status in SourceStatus::ALL.iter().copied() {
+            assert_eq!(is_stopped(&source(status, None)), stopped.contains(&status), "{status}");
+        }
     }
 }
