@@ -16,6 +16,7 @@ mod db;
 pub mod dead_letters;
 pub mod doctor;
 pub mod embedded;
+pub mod failures;
 pub mod forgotten;
 pub mod gates;
 pub mod indexes;

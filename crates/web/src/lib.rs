@@ -5,6 +5,7 @@
 
 mod api;
 mod app;
+pub mod decisions;
 mod edge;
 mod heads;
 mod realtime;

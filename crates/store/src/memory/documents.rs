@@ -280,6 +280,15 @@ pub async fn newest(conn: &mut PgConnection, limit: i64) -> Result<Vec<Listed>> 
     Ok(sqlx::query_as(include_str!("../sql/documents_newest.sql")).bind(limit).fetch_all(conn).await?)
 }
 
+/// What one of the caller's sources brought last, changed documents among it.
+pub async fn of_source(conn: &mut PgConnection, source_id: SourceId, limit: i64) -> Result<Vec<Listed>> {
+    Ok(sqlx::query_as(include_str!("../sql/documents_of_source.sql"))
+        .bind(source_id.0)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?)
+}
+
 /// Every type among the caller's documents.
 pub async fn types(conn: &mut PgConnection) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(include_str!("../sql/document_types.sql")).fetch_all(conn).await?)

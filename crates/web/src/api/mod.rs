@@ -11,6 +11,8 @@ pub(crate) mod documents;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;
+pub(crate) mod failures;
+pub(crate) mod forget;
 pub(crate) mod health;
 pub(crate) mod jobs;
 pub(crate) mod keys;

@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::{
-    activities, alerts, channels, clients, contacts, dead_letters, documents, events, health, jobs, keys, nodes,
-    queues, recordings, rest, schedules, search, sources, webhooks, workers,
+    activities, alerts, channels, clients, contacts, dead_letters, documents, events, failures, forget, health, jobs,
+    keys, nodes, queues, recordings, rest, schedules, search, sources, webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
@@ -73,13 +73,14 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(contacts::list, contacts::create))
         .routes(routes!(contacts::one))
         .routes(routes!(sources::list, sources::create))
-        .routes(routes!(sources::one, sources::delete))
+        .routes(routes!(sources::one, sources::change, forget::delete))
         .routes(routes!(sources::sync))
         .routes(routes!(sources::pause))
         .routes(routes!(sources::resume))
-        .routes(routes!(sources::failures))
-        .routes(routes!(sources::retry_failure))
-        .routes(routes!(sources::skip_failure))
+        .routes(routes!(failures::list))
+        .routes(routes!(failures::retry_all))
+        .routes(routes!(failures::retry))
+        .routes(routes!(failures::skip))
         .routes(routes!(jobs::list))
         .routes(routes!(jobs::one))
         .routes(routes!(jobs::retry))
@@ -109,6 +110,7 @@ fn pages() -> Router<App> {
         .route("/sources", get(ui::sources::show).post(ui::sources::connect))
         .route("/sources/{id}", get(ui::source::show))
         .route("/sources/{id}/key", post(ui::source::replace_key))
+        .route("/sources/{id}/every", post(ui::source::set_cadence))
         .route("/sources/{id}/failures", post(ui::source::decide))
         .route("/sources/{id}/{action}", post(ui::source::act))
         .route("/settings/integrations", get(async || Redirect::to("/sources")))

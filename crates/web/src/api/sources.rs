@@ -1,29 +1,28 @@
 //! Sources: accounts at providers, connected, watched, synced and let go.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use domain::{JobKind, Provider, Secret, SourceId, Transport};
 use engine::pull::connect::{self, ConnectError};
 use engine::pull::jobs::{self as syncs, Asked};
-use engine::pull::words;
+use engine::pull::words::{self, cadence};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use store::forgotten::Counted;
 use store::{jobs, sources};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
-use super::extract::{self, Path, Query};
+use super::extract::{self, Path};
 use crate::app::{App, DB_LIMIT};
+use crate::decisions;
 
 /// How many of the latest events a source tells.
 const EVENTS: i64 = 50;
-const MOST_FAILURES: i64 = 200;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Sources {
@@ -227,6 +226,7 @@ pub(crate) struct AddSource {
 /// Connects a source, by a key or with sample data. Its first sync begins at once.
 #[utoipa::path(post, path = "/api/v1/sources", tag = "sources", request_body = AddSource,
     responses((status = 201, body = Source), (status = 400, body = Problem),
+        (status = 404, body = Problem, description = "There is no source `source_id`"),
         (status = 409, body = Problem, description = "It is connected in a browser: the detail says where"), (status = 502, body = Problem)))]
 pub(crate) async fn create(
     State(app): State<App>,
@@ -310,6 +310,38 @@ impl From<ConnectError> for ApiError {
     }
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeSource {
+    /// How often it is synced by itself: a minute (60) to thirty days. Of a day or more: at night.
+    #[schema(example = 21_600)]
+    sync_every_secs: u64,
+}
+
+/// Changes how often a source is synced by itself.
+#[utoipa::path(patch, path = "/api/v1/sources/{id}", tag = "sources", params(("id" = Uuid, Path)), request_body = ChangeSource,
+    responses((status = 200, body = Source), (status = 400, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn change(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+    extract::Json(wanted): extract::Json<ChangeSource>,
+) -> Result<Json<Source>, ApiError> {
+    let every = cadence::checked(Duration::from_secs(wanted.sync_every_secs)).map_err(malformed)?;
+    set_sync_every(&app, &caller, SourceId(id), every).await?;
+    Ok(Json(load(&app, &caller, SourceId(id)).await?.into()))
+}
+
+pub(crate) async fn set_sync_every(
+    app: &App,
+    caller: &domain::Caller,
+    id: SourceId,
+    every: Duration,
+) -> Result<(), ApiError> {
+    let set = store::within(DB_LIMIT, decisions::set_sync_every(&app.env, caller.tenant_id, id, every));
+    if set.await? { Ok(()) } else { Err(ApiError::NotFound("source")) }
+}
+
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SyncSource {
@@ -320,9 +352,9 @@ pub(crate) struct SyncSource {
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SyncAsked {
-    job_id: Uuid,
+    pub job_id: Uuid,
     /// False: this one was under way already.
-    is_new: bool,
+    pub is_new: bool,
 }
 
 impl From<Asked> for SyncAsked {
@@ -335,7 +367,7 @@ impl From<Asked> for SyncAsked {
 }
 
 /// Starts a sync, unless one is under way. The body may be left out.
-#[utoipa::path(post, path = "/api/v1/sources/{id}/sync", tag = "sources", params(("id" = Uuid, Path)), request_body = SyncSource,
+#[utoipa::path(post, path = "/api/v1/sources/{id}/sync", tag = "sources", params(("id" = Uuid, Path)), request_body = Option<SyncSource>,
     responses((status = 202, body = SyncAsked), (status = 400, body = Problem), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "It is paused or disconnected, or has to be reconnected first")))]
 pub(crate) async fn sync(
@@ -400,194 +432,14 @@ pub(crate) async fn set_paused(
     if changed.await? { Ok(()) } else { Err(ApiError::NotFound("source")) }
 }
 
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct DeleteQuery {
-    /// Also removes everything that came from it, for good. Default false: it is kept.
-    #[serde(default)]
-    forget: bool,
-}
-
-/// What is being removed.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Forgotten {
-    documents: i64,
-    /// The pieces they are found by.
-    chunks: i64,
-    clients: i64,
-    jobs: i64,
-}
-
-impl From<Counted> for Forgotten {
-    fn from(Counted { documents, chunks, clients, jobs }: Counted) -> Self {
-        Self { documents, chunks, clients, jobs }
-    }
-}
-
-/// Disconnects a source: its tokens are removed at once and nothing more is read. With `forget`, everything that came from it goes too.
-#[utoipa::path(delete, path = "/api/v1/sources/{id}", tag = "sources", params(("id" = Uuid, Path), DeleteQuery),
-    responses((status = 204, description = "Disconnected; what it brought is kept"),
-        (status = 202, body = Forgotten, description = "Disconnected; all of this is being removed"), (status = 404, body = Problem)))]
-pub(crate) async fn delete(
-    State(app): State<App>,
-    Writing(caller): Writing,
-    Path(id): Path<Uuid>,
-    Query(query): Query<DeleteQuery>,
-) -> Result<Response, ApiError> {
-    Ok(match let_go(&app, &caller, SourceId(id), query.forget).await? {
-        Some(counted) => (StatusCode::ACCEPTED, Json(Forgotten::from(counted))).into_response(),
-        None => StatusCode::NO_CONTENT.into_response(),
-    })
-}
-
-/// Disconnects a source; with what will go where it is forgotten too.
-pub(crate) async fn let_go(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    is_forgotten: bool,
-) -> Result<Option<Counted>, ApiError> {
-    let tenant_id = caller.tenant_id;
-    let counted = store::within(DB_LIMIT, async {
-        if is_forgotten {
-            return Ok(connect::forget(&app.env, tenant_id, id, &caller.key_name).await?.map(Some));
-        }
-        Ok(connect::disconnect(&app.env, tenant_id, id).await?.then_some(None))
-    });
-    let counted = counted.await?.ok_or(ApiError::NotFound("source"))?;
-    let done = if is_forgotten { "is being forgotten" } else { "was disconnected" };
-    tracing::info!(source.id = %id, tenant.id = %tenant_id, "source {id} {done}, as key {} asked", caller.key_id);
-    Ok(counted)
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Failures {
-    failures: Vec<Failure>,
-}
-
-/// A record that could not be read.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Failure {
-    #[schema(example = "contact:51")]
-    external_id: String,
-    job_id: Option<Uuid>,
-    reason: String,
-    /// What came, as far as it is JSON. Somebody else wrote it.
-    payload: Option<Value>,
-    /// How often it failed.
-    n_failed: i32,
-    failed_at: DateTime<Utc>,
-    /// Since when it is left out.
-    skipped_at: Option<DateTime<Utc>>,
-}
-
-/// Records that could not be read, the latest first, skipped ones last. The first 200.
-#[utoipa::path(get, path = "/api/v1/sources/{id}/failures", tag = "sources", params(("id" = Uuid, Path)),
-    responses((status = 200, body = Failures), (status = 404, body = Problem)))]
-pub(crate) async fn failures(
-    State(app): State<App>,
-    Reading(caller): Reading,
-    Path(id): Path<Uuid>,
-) -> Result<Json<Failures>, ApiError> {
-    let (id, tenant_id) = (SourceId(id), caller.tenant_id);
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        let source = sources::get(&mut tx, tenant_id, id).await?;
-        Ok((source, jobs::failures(&mut tx, tenant_id, id, MOST_FAILURES).await?))
-    });
-    let (Some(_), failures) = loaded.await? else { return Err(ApiError::NotFound("source")) };
-    let failure = |failure: jobs::Failure| Failure {
-        external_id: failure.external_id,
-        job_id: failure.job_id,
-        reason: failure.reason,
-        payload: failure.payload,
-        n_failed: failure.n_failed,
-        failed_at: failure.failed_at,
-        skipped_at: failure.skipped_at,
-    };
-    Ok(Json(Failures { failures: failures.into_iter().map(failure).collect() }))
-}
-
-/// Reads a record again that could not be read, by a job of its own.
-#[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/retry", tag = "sources",
-    params(("id" = Uuid, Path), ("external_id" = String, Path)),
-    responses((status = 202, body = SyncAsked), (status = 404, body = Problem),
-        (status = 409, body = Problem, description = "A sync is under way, or the source is not synced now")))]
-pub(crate) async fn retry_failure(
-    State(app): State<App>,
-    Writing(caller): Writing,
-    Path((id, external_id)): Path<(Uuid, String)>,
-) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
-    let asked = read_again(&app, &caller, SourceId(id), external_id).await?;
-    Ok((StatusCode::ACCEPTED, Json(asked.into())))
-}
-
-pub(crate) async fn read_again(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    external_id: String,
-) -> Result<Asked, ApiError> {
-    let tenant_id = caller.tenant_id;
-    if external_id.contains('\0') {
-        return Err(ApiError::NotFound("record"));
-    }
-    let asked = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        if !jobs::is_failure(&mut conn, tenant_id, id, &external_id).await? {
-            return Ok(None);
-        }
-        drop(conn);
-        syncs::retry_failures(&app.env, tenant_id, id, &[external_id], &caller.key_name).await
-    });
-    match asked.await?.ok_or(ApiError::NotFound("record"))? {
-        Asked::Running(_) => {
-            let what = "a sync of this source is under way, which may read it; try again when it has ended";
-            Err(ApiError::Conflict(what.into()))
-        }
-        started => Ok(started),
-    }
-}
-
-/// Leaves a record out that could not be read. It no longer counts as open.
-#[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/skip", tag = "sources",
-    params(("id" = Uuid, Path), ("external_id" = String, Path)),
-    responses((status = 204), (status = 404, body = Problem)))]
-pub(crate) async fn skip_failure(
-    State(app): State<App>,
-    Writing(caller): Writing,
-    Path((id, external_id)): Path<(Uuid, String)>,
-) -> Result<StatusCode, ApiError> {
-    leave_out(&app, &caller, SourceId(id), &external_id).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-pub(crate) async fn leave_out(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    external_id: &str,
-) -> Result<(), ApiError> {
-    let tenant_id = caller.tenant_id;
-    if external_id.contains('\0') {
-        return Err(ApiError::NotFound("record"));
-    }
-    let skipped = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin().await?;
-        let is_skipped = jobs::skip_failure(&mut tx, app.env.clock.sql(), tenant_id, id, external_id).await?;
-        tx.notify(sources::changed(tenant_id, id));
-        tx.commit().await?;
-        Ok(is_skipped)
-    });
-    if skipped.await? { Ok(()) } else { Err(ApiError::NotFound("record")) }
-}
-
 fn malformed(what: impl Into<String>) -> ApiError {
     ApiError::Malformed(StatusCode::BAD_REQUEST, what.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::response::IntoResponse as _;
+
     use super::*;
 
     #[test]

@@ -116,7 +116,7 @@ impl Chart {
 }
 
 impl NewestRow {
-    fn remembered(listed: &Listed, now: DateTime<Utc>) -> Self {
+    pub fn remembered(listed: &Listed, now: DateTime<Utc>) -> Self {
         let title = listed.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
         Self {
             badge: Badge(if listed.is_pending() { "pending" } else { "remembered" }),

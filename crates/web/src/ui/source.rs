@@ -1,30 +1,41 @@
 //! One source: how it is and what to do, what it brought and what that took, what could not be read, and what happened.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::{JobKind, Provider, Scope, SourceId, SourceStatus};
+use domain::{JobKind, Provider, Scope, SourceId, SourceStatus, Transport};
 use engine::pull::jobs::Asked;
+use engine::pull::words::{cadence, is_named, is_synced, next_sync, read_by};
 use serde::Deserialize;
+use store::failures;
 use store::forgotten::{self, Counted};
 use store::jobs::{self, Failure, Filter};
+use store::memory::documents;
 use store::sources::{self as accounts, Source};
 use uuid::Uuid;
 
 use super::channels::given;
 use super::flash::flashes;
+use super::flow::NewestRow;
 use super::job::{JobRow, spend};
 use super::layout::Layout;
-use super::sources::{self, EventRow, HERE, SourceCard, is_synced, reconnect, watch};
+use super::sources::{self, EventRow, HERE, SourceCard, is_stopped, reconnect, watch};
 use super::text::{When, clipped, number, plural, shown_lines, span};
 use super::{Posted, Visitor, html};
 use crate::api::auth::Caller;
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
-use crate::api::sources::{AddSource, add, leave_out, let_go, load, read_again, set_paused, start_sync};
+use crate::api::failures::{leave_out, read_again};
+use crate::api::forget::let_go;
+use crate::api::sources::{AddSource, add, load, set_paused, set_sync_every, start_sync};
 use crate::app::{App, DB_LIMIT};
+use crate::decisions::Again;
 
+const DOCUMENTS: i64 = 10;
 const JOBS: i64 = 20;
 const FAILURES: i64 = 50;
 const EVENTS: i64 = 20;
@@ -37,14 +48,20 @@ struct SourcePage {
     card: SourceCard,
     facts: Vec<(&'static str, String)>,
     times: Vec<(&'static str, When)>,
+    cadences: Vec<Cadence>,
     /// What a person may do now.
     can: Can,
     /// What forgetting it would remove.
     forgets: String,
     types: Vec<(String, String)>,
+    documents: Vec<NewestRow>,
     spend: Vec<(&'static str, String)>,
     jobs: Vec<JobRow>,
     failures: Vec<FailureRow>,
+    /// How many of them are shown; empty: all.
+    shown: String,
+    /// More than one of them can be read again.
+    can_retry_all: bool,
     events: Vec<EventRow>,
     may_act: bool,
     csrf: String,
@@ -60,6 +77,15 @@ struct Can {
     take_key: bool,
     /// It waits for that.
     needs_key: bool,
+    /// It is sample data, which can be connected again.
+    connect_sample: bool,
+}
+
+/// How often it could be synced.
+struct Cadence {
+    value: String,
+    label: String,
+    is_chosen: bool,
 }
 
 struct FailureRow {
@@ -69,8 +95,8 @@ struct FailureRow {
     at: When,
     payload: String,
     is_skipped: bool,
-    /// It is a record: what was no record at all is tried again with its page.
-    can_retry: bool,
+    /// It has an id to ask by: what has none is tried again by the next full sync.
+    is_named: bool,
 }
 
 #[derive(Deserialize)]
@@ -87,9 +113,12 @@ flashes! {
         Paused = "paused": "It is paused. What runs stops at its next page.",
         Resumed = "resumed": "It goes on where it stopped.",
         Disconnected = "disconnected": "It is disconnected and its tokens are removed. What it brought is kept.",
-        Retried = "retried": "The record is read again, by a job of its own.",
+        Retried = "retried": "What could not be read is read again, by a job of its own.",
         Busy = "busy": "A sync is under way, which may read it. Try again when it has ended.",
+        NotSynced = "not-synced": "It is not synced now, so nothing was read.",
+        Nameless = "nameless": "It has no id to ask for it by: the next full sync tries it again.",
         Skipped = "skipped": "The record is left out.",
+        Cadence = "cadence": "It is synced so often from now on.",
         Moved = "moved": "It had changed meanwhile, so nothing was done. This is how it is now.",
     }
 }
@@ -105,30 +134,37 @@ pub(crate) async fn show(
         let Some(watched) = watch(&app, &visitor, Some(id)).await?.pop() else { return Ok(None) };
         let mut tx = app.env.db.begin_as(&visitor).await?;
         let counts = accounts::counts(&mut tx, tenant_id, id).await?;
+        let newest = documents::of_source(&mut tx, id, DOCUMENTS).await?;
         let spend = jobs::spend(&mut tx, tenant_id, id).await?;
         let of_source = Filter { source_id: Some(id), limit: JOBS, ..Filter::default() };
         let listed = jobs::list(&mut tx, tenant_id, of_source).await?;
-        let failures = jobs::failures(&mut tx, tenant_id, id, FAILURES).await?;
+        let failed = jobs::failures(&mut tx, tenant_id, id, FAILURES).await?;
+        let n_failed = failures::count(&mut tx, tenant_id, id).await?;
         let events = accounts::events(&mut tx, tenant_id, Some(id), EVENTS).await?;
         let counted = forgotten::count(&mut tx, tenant_id, id).await?;
-        Ok(Some((watched, counts, spend, listed, failures, events, counted)))
+        Ok(Some((watched, (counts, newest), spend, listed, (failed, n_failed), events, counted)))
     });
     let loaded = loaded.await?.ok_or(ApiError::NotFound("source"))?;
-    let (watched, counts, spent, listed, failures, events, counted) = loaded;
+    let (watched, (counts, newest), spent, listed, (failed, n_failed), events, counted) = loaded;
     let now = app.env.clock.now();
     let card = SourceCard::new(&app, &watched, now);
     let (source, may_act) = (&watched.source, visitor.may(Scope::Write) && !watched.is_being_forgotten);
+    let failures: Vec<FailureRow> = failed.iter().map(|failure| FailureRow::new(failure, now)).collect();
     html(&SourcePage {
         layout: Layout::new(&visitor, now, format!("{} · Sources", clipped(&source.name, 60)), HERE),
         flash: query.done.in_words(),
         facts: facts(source),
         times: times(source, now),
+        cadences: cadences(source),
         can: Can::new(&app, source),
         forgets: forgets(counted),
         types: counts.iter().map(|(kind, n)| (clipped(kind, 60), number(*n))).collect(),
+        documents: newest.iter().map(|document| NewestRow::remembered(document, now)).collect(),
         spend: spend(&spent),
         jobs: listed.iter().map(|job| JobRow::new(job, now)).collect(),
-        failures: failures.iter().map(|failure| FailureRow::new(failure, now)).collect(),
+        shown: of_all(failures.len(), n_failed),
+        can_retry_all: failures.iter().filter(|failure| failure.is_named && !failure.is_skipped).count() > 1,
+        failures,
         events: events.iter().map(|event| EventRow::new(event, now)).collect(),
         may_act,
         csrf: visitor.csrf(),
@@ -139,11 +175,8 @@ pub(crate) async fn show(
 impl Can {
     fn new(app: &App, source: &Source) -> Self {
         let status = source.status();
-        let is_keyed = source.provider() == Some(Provider::Hubspot) && source.transport == "rest";
-        let is_stopped = matches!(
-            status,
-            SourceStatus::TokenRefreshFailed | SourceStatus::SubscriptionExpired | SourceStatus::Disconnected
-        );
+        let is_sample = source.transport() == Transport::Fixtures;
+        let is_keyed = source.provider() == Some(Provider::Hubspot) && !is_sample;
         let reconnect = reconnect(app, source);
         Self {
             sync: is_synced(source),
@@ -151,32 +184,46 @@ impl Can {
             resume: status == SourceStatus::Paused,
             disconnect: status != SourceStatus::Disconnected,
             take_key: is_keyed,
-            needs_key: is_keyed && is_stopped && reconnect.is_none(),
+            needs_key: is_keyed && is_stopped(source) && reconnect.is_none(),
+            connect_sample: is_sample && is_stopped(source) && app.env.providers.uses_fixtures(),
             reconnect,
         }
     }
 }
 
 fn facts(source: &Source) -> Vec<(&'static str, String)> {
-    let read = match source.transport.as_str() {
-        "mcp" => format!("{}'s MCP server", source.label()),
-        "fixtures" => "sample data that ships with this program".into(),
-        _ => format!("{}'s API", source.label()),
-    };
-    let account = source.account.as_deref().filter(|account| *account != source.name && source.transport != "fixtures");
+    let account = source
+        .account
+        .as_deref()
+        .filter(|account| *account != source.name && source.transport() != Transport::Fixtures);
     let account = account.map(|account| ("Account", clipped(account, 100)));
     let every = ("Synced every", span(source.sync_every_secs as i64));
-    account.into_iter().chain([("Read from", read), every]).collect()
+    account.into_iter().chain([("Read", read_by(source).to_owned()), every]).collect()
 }
 
 fn times(source: &Source, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
     let times = [
         ("Connected", Some(source.created_at)),
         ("Last synced", source.last_successful_sync_at),
-        ("Next sync", source.next_sync_at.filter(|_| is_synced(source))),
+        ("Next sync", next_sync(source)),
         ("Token good until", source.token_expires_at),
     ];
     times.into_iter().filter_map(|(label, at)| Some((label, When::new(at?, now)))).collect()
+}
+
+/// What is offered, and what it is now.
+fn cadences(source: &Source) -> Vec<Cadence> {
+    let now = Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default();
+    let offered = cadence::OFFERED.iter().filter_map(|text| cadence::parse(text).ok());
+    let mut all: Vec<Duration> = offered.chain([now]).collect();
+    all.sort();
+    all.dedup();
+    let choice = |every: Duration| Cadence {
+        value: cadence::spelled(every),
+        label: span(i64::try_from(every.as_secs()).unwrap_or(i64::MAX)),
+        is_chosen: every == now,
+    };
+    all.into_iter().map(choice).collect()
 }
 
 fn forgets(counted: Counted) -> String {
@@ -203,9 +250,15 @@ impl FailureRow {
                 .map(|text| super::document::cut(&text, 5_000))
                 .unwrap_or_default(),
             is_skipped: failure.skipped_at.is_some(),
-            can_retry: failure.external_id.contains(':') && failure.skipped_at.is_none(),
+            is_named: is_named(&failure.external_id),
         }
     }
+}
+
+/// `50 of 312`, where not all are shown.
+fn of_all(n_shown: usize, n: i64) -> String {
+    let n_shown = i64::try_from(n_shown).unwrap_or(i64::MAX);
+    if n_shown < n { format!("{} of {}", number(n_shown), number(n)) } else { String::new() }
 }
 
 #[derive(Deserialize)]
@@ -256,6 +309,23 @@ async fn did(app: &App, caller: &Caller, id: SourceId, action: &str) -> Result<O
 }
 
 #[derive(Deserialize)]
+pub(crate) struct CadenceForm {
+    every: String,
+}
+
+/// How often it is synced by itself.
+pub(crate) async fn set_cadence(
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Posted { caller, form }: Posted<CadenceForm>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let every = cadence::parse(&form.every).map_err(|what| ApiError::Malformed(StatusCode::BAD_REQUEST, what))?;
+    set_sync_every(&app, &caller, SourceId(id), every).await?;
+    Ok(Flash::Cadence.back(&format!("{HERE}/{id}")))
+}
+
+#[derive(Deserialize)]
 pub(crate) struct KeyForm {
     #[serde(default)]
     key: String,
@@ -281,18 +351,21 @@ pub(crate) async fn replace_key(
 
 #[derive(Deserialize)]
 pub(crate) struct DecideForm {
+    /// None of it: all.
+    #[serde(default)]
     external_id: String,
     action: Decision,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 enum Decision {
     Retry,
+    RetryAll,
     Skip,
 }
 
-/// What becomes of a record that could not be read.
+/// What becomes of records that could not be read.
 pub(crate) async fn decide(
     State(app): State<App>,
     Path(id): Path<Uuid>,
@@ -300,20 +373,29 @@ pub(crate) async fn decide(
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
     let (id, here) = (SourceId(id), format!("{HERE}/{id}"));
-    let flash = match form.action {
-        Decision::Retry => match read_again(&app, &caller, id, form.external_id).await {
-            Ok(_) => Flash::Retried,
-            Err(ApiError::Conflict(_)) => Flash::Busy,
-            Err(ApiError::NotFound(_)) => Flash::Moved,
-            Err(error) => return Err(error),
-        },
-        Decision::Skip => match leave_out(&app, &caller, id, &form.external_id).await {
-            Ok(()) => Flash::Skipped,
-            Err(ApiError::NotFound(_)) => Flash::Moved,
-            Err(error) => return Err(error),
-        },
+    let DecideForm { external_id, action } = form;
+    let decided = match action {
+        Decision::Retry => read_again(&app, &caller, id, Some(&external_id)).await.map(Flash::from),
+        Decision::RetryAll => read_again(&app, &caller, id, None).await.map(Flash::from),
+        Decision::Skip => leave_out(&app, &caller, id, &external_id).await.map(|()| Flash::Skipped),
     };
-    Ok(flash.back(&here))
+    match decided {
+        Ok(flash) => Ok(flash.back(&here)),
+        Err(ApiError::Conflict(_)) => Ok(Flash::NotSynced.back(&here)),
+        Err(ApiError::NotFound(_)) => Ok(Flash::Moved.back(&here)),
+        Err(error) => Err(error),
+    }
+}
+
+impl From<Again> for Flash {
+    fn from(again: Again) -> Self {
+        match again {
+            Again::Started(..) => Self::Retried,
+            Again::Running(_) => Self::Busy,
+            Again::Unknown => Self::Moved,
+            Again::Nameless => Self::Nameless,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -328,6 +410,22 @@ mod tests {
     }
 
     #[test]
+    fn how_often_it_is_synced_is_among_what_is_offered() {
+        let offered = |sync_every_secs| {
+            let source = Source { sync_every_secs, ..source(SourceStatus::Active, None) };
+            let word = |choice: &Cadence| format!("{}{}", choice.label, if choice.is_chosen { " *" } else { "" });
+            cadences(&source).iter().map(word).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(offered(86_400.0), "15 min, 60 min, 6 h, 24 h *, 7 d");
+        assert_eq!(offered(7_200.0), "15 min, 60 min, 2 h *, 6 h, 24 h, 7 d");
+    }
+
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        assert_eq!((of_all(50, 1_312).as_str(), of_all(3, 3).as_str(), of_all(0, 0).as_str()), ("50 of 1,312", "", ""));
+    }
+
+    #[test]
     fn the_next_sync_of_a_source_that_is_not_synced_is_not_promised() {
         let next = |status| {
             let source = Source { next_sync_at: Some(now()), ..source(status, None) };
@@ -338,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn only_records_can_be_read_again() {
+    fn only_records_with_an_id_can_be_read_again() {
         let row = |external_id: &str| {
             let failure = Failure {
                 external_id: external_id.into(),
@@ -351,7 +449,7 @@ mod tests {
             };
             FailureRow::new(&failure, now())
         };
-        assert!(row("contact:51").can_retry && !row("answer").can_retry);
+        assert!(row("contact:51").is_named && !row("answer").is_named && !row("contact:?1a2b3c4d").is_named);
         assert_eq!((row("contact:51").times.as_str(), row("contact:51").payload.as_str()), ("3×", "{\n  \"a\": 1\n}"));
     }
 }

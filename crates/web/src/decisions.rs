@@ -1,0 +1,102 @@
+//! What a person decides about a source beyond its syncs, for the pages, the API and the command line: what becomes of records that could not
+//! be read, and how often it is synced.
+
+use std::time::Duration;
+
+use domain::{JobId, SourceId, SourceStatus, TenantId};
+use engine::Env;
+use engine::pull::jobs::{self, Asked};
+use engine::pull::words::{cadence, is_named};
+use store::failures;
+use store::sources::{self, Tone};
+
+/// So many one job reads again: what one commit writes.
+pub const MOST: usize = 500;
+/// So many are looked at for those.
+const LOOKED_AT: i64 = 10_000;
+
+/// What came of asking for records to be read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// So many, by a job of their own.
+    Started(JobId, usize),
+    /// A sync is under way, which may read them.
+    Running(JobId),
+    /// Nothing of that name could not be read.
+    Unknown,
+    /// It has no id that the provider could be asked by.
+    Nameless,
+}
+
+/// Reads one record again, also one that was left out; a conflict while its source is not synced.
+pub async fn retry(
+    env: &Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_id: &str,
+    by: &str,
+) -> store::Result<Again> {
+    let mut conn = env.db.acquire().await?;
+    if external_id.contains('\0') || !store::jobs::is_failure(&mut conn, tenant_id, source_id, external_id).await? {
+        return Ok(Again::Unknown);
+    }
+    drop(conn);
+    start(env, tenant_id, source_id, vec![external_id.to_owned()], by).await
+}
+
+/// Reads what nobody skipped again, by one job: the latest [`MOST`] of those that can be asked for.
+pub async fn retry_all(env: &Env, tenant_id: TenantId, source_id: SourceId, by: &str) -> store::Result<Again> {
+    let mut conn = env.db.acquire().await?;
+    let open = failures::open(&mut conn, tenant_id, source_id, LOOKED_AT).await?;
+    drop(conn);
+    if open.is_empty() {
+        return Ok(Again::Unknown);
+    }
+    start(env, tenant_id, source_id, open, by).await
+}
+
+async fn start(
+    env: &Env,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    mut names: Vec<String>,
+    by: &str,
+) -> store::Result<Again> {
+    names.retain(|name| is_named(name));
+    names.truncate(MOST);
+    if names.is_empty() {
+        return Ok(Again::Nameless);
+    }
+    Ok(match jobs::retry_failures(env, tenant_id, source_id, &names, by).await? {
+        Some(Asked::Started(job_id)) => Again::Started(job_id, names.len()),
+        Some(Asked::Running(job_id)) => Again::Running(job_id),
+        None => Again::Unknown,
+    })
+}
+
+/// Leaves a record out: it no longer counts as open. False: it is none of those that could not be read, or is left out already.
+pub async fn skip(env: &Env, tenant_id: TenantId, source_id: SourceId, external_id: &str) -> store::Result<bool> {
+    if external_id.contains('\0') {
+        return Ok(false);
+    }
+    let mut tx = env.db.begin().await?;
+    let is_skipped = store::jobs::skip_failure(&mut tx, env.clock.sql(), tenant_id, source_id, external_id).await?;
+    tx.notify(sources::changed(tenant_id, source_id));
+    tx.commit().await?;
+    Ok(is_skipped)
+}
+
+/// Has a source synced so often, counted from now. False: there is no such source.
+pub async fn set_sync_every(env: &Env, tenant_id: TenantId, id: SourceId, every: Duration) -> store::Result<bool> {
+    let mut tx = env.db.begin().await?;
+    let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(false) };
+    sources::set_sync_every(&mut tx, tenant_id, id, every).await?;
+    if source.status() != SourceStatus::Disconnected {
+        let next = jobs::next_sync(env.clock.now(), every.as_secs_f64(), id);
+        sources::set_next_sync(&mut tx, tenant_id, id, Some(next)).await?;
+    }
+    let what = format!("Synced every {} from now on", cadence::spelled(every));
+    sources::tell(&mut tx, env.clock.sql(), tenant_id, id, None, Tone::Info, &what).await?;
+    tx.commit().await?;
+    Ok(true)
+}
