@@ -7,7 +7,8 @@ use clap::Subcommand;
 use domain::ClientId;
 use domain::shown::{clipped, shown};
 use engine::Config;
-use engine::work::lanes::client_facts::{label, said};
+use engine::pull::words::facts::{in_order, in_words, place};
+use engine::work::lanes::client_facts::label;
 use serde_json::Value;
 use store::clients::{self, Cited, Client, Filter};
 use uuid::Uuid;
@@ -148,10 +149,12 @@ fn print(client: &Client, cited: &[Cited]) {
         (Some(source), Some(name)) => println!("  from {}, {}", shown(source), shown(name)),
         _ => println!("  kept by hand"),
     }
-    let known = client.key_facts.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), said(value)));
-    let industry = client.industry.iter().map(|text| ("industry", text.clone()));
-    let summary = client.summary.iter().map(|text| ("summary", text.clone()));
-    for (name, value) in industry.chain(summary).chain(known) {
+    let told = [("industry", &client.industry), ("summary", &client.summary)];
+    let told = told.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
+    let derived = in_order(&client.key_facts).into_iter().map(|(name, value)| (name, in_words(name, value)));
+    let mut all: Vec<(&str, String)> = told.chain(derived).collect();
+    all.sort_by_key(|(name, _)| place(name));
+    for (name, value) in all {
         println!("\n{}: {}", shown(&label(name)), shown(&value));
         for document in ids(&client.evidence[name]).iter().filter_map(|id| cited.iter().find(|cited| cited.id == *id)) {
             let title = document.title.as_deref().unwrap_or(&document.external_id);

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::ClientId;
+use engine::pull::words::facts::{in_order, place};
 use engine::work::lanes::client_facts::label;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,7 +124,7 @@ pub(crate) struct Fact {
     /// The same for people.
     #[schema(example = "Open deals")]
     label: String,
-    #[schema(value_type = Object)]
+    /// A text, a number, or a list or object of those.
     value: Value,
     /// The documents that say so.
     documents: Vec<CitedDocument>,
@@ -148,7 +149,7 @@ pub(crate) async fn one(
     Reading(caller): Reading,
     Path(id): Path<Uuid>,
 ) -> Result<Json<WholeClient>, ApiError> {
-    let Loaded { client, cited, alike } = load(&app, &caller, ClientId(id)).await?;
+    let Loaded { client, cited, alike, .. } = load(&app, &caller, ClientId(id)).await?;
     let base_url = app.env.config.base_url();
     let document = |cited: &&Cited| CitedDocument {
         id: cited.id,
@@ -165,9 +166,10 @@ pub(crate) async fn one(
     };
     let told = [("industry", &client.industry), ("summary", &client.summary)];
     let told = told.into_iter().filter_map(|(name, text)| Some((name, Value::from(text.clone()?))));
-    let derived = client.key_facts.as_object().into_iter().flatten();
-    let derived = derived.map(|(name, value)| (name.as_str(), value.clone()));
-    let facts = told.chain(derived).map(fact).collect();
+    let derived = in_order(&client.key_facts).into_iter().map(|(name, value)| (name, value.clone()));
+    let mut all: Vec<(&str, Value)> = told.chain(derived).collect();
+    all.sort_by_key(|(name, _)| place(name));
+    let facts = all.into_iter().map(fact).collect();
     Ok(Json(WholeClient { facts, client: client.into(), also_known_as: alike.into_iter().map(Client::from).collect() }))
 }
 
@@ -175,7 +177,10 @@ pub(crate) async fn one(
 pub(crate) struct Loaded {
     pub client: clients::Client,
     pub cited: HashMap<Uuid, Cited>,
+    /// The first of them, people last.
     pub alike: Vec<clients::Client>,
+    /// How many there are.
+    pub n_alike: i64,
 }
 
 /// How many others of a name are shown.
@@ -194,8 +199,9 @@ pub(crate) async fn load(app: &App, caller: &domain::Caller, id: ClientId) -> Re
         Ok(Some((client, cited, alike)))
     });
     let (client, cited, mut alike) = loaded.await?.ok_or(ApiError::NotFound("client"))?;
+    let n_alike = alike.first().map_or(0, |first| first.n_alike - 1); // itself is one of them
     alike.retain(|other| other.id != client.id);
-    Ok(Loaded { client, cited: cited.into_iter().map(|cited| (cited.id, cited)).collect(), alike })
+    Ok(Loaded { client, cited: cited.into_iter().map(|cited| (cited.id, cited)).collect(), alike, n_alike })
 }
 
 /// The documents that say a fact of a client, as far as they are still there.

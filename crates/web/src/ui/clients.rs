@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::ClientId;
+use engine::pull::words::facts::{in_order, in_words};
 use engine::work::lanes::client_facts::{label, said};
 use serde_json::Value;
 use store::clients::{Cited, Client};
@@ -179,7 +180,7 @@ pub(crate) async fn show(
     Path(id): Path<Uuid>,
 ) -> Result<impl IntoResponse, ApiError> {
     let loaded = load(&app, &visitor, ClientId(id)).await?;
-    let Loaded { client, cited, alike } = &loaded;
+    let Loaded { client, cited, alike, n_alike } = &loaded;
     let (now, name) = (app.env.clock.now(), clipped(&client.client_name, 120));
     let told = |fact: &str, text: &Option<String>| {
         let text = text.as_deref().filter(|text| !text.trim().is_empty())?;
@@ -188,7 +189,6 @@ pub(crate) async fn show(
     let record = cited.values().find(|cited| Some(&cited.external_id) == client.external_id.as_ref());
     let record = record.map(|cited| (format!("/documents/{}", cited.id), "its record"));
     let text = client.document_id.map(|id| (format!("/documents/{id}"), "as search finds it"));
-    let facts = client.key_facts.as_object().into_iter().flatten();
     let (people, others): (Vec<&Client>, Vec<&Client>) = alike.iter().partition(|other| other.is_contact());
     html(&ClientPage {
         layout: Layout::new(&visitor, now, name.clone(), HERE),
@@ -199,17 +199,22 @@ pub(crate) async fn show(
         source: client.source_id.map(|id| (source(client), format!("/sources/{id}"))),
         records: [record, text].into_iter().flatten().collect(),
         at: When::new(client.updated_at, now),
-        facts: facts
+        facts: in_order(&client.key_facts)
+            .into_iter()
             .map(|(fact, value)| FactPart::new(client, cited, fact, value))
             .filter(|part| !part.text.is_empty() || part.table.is_some())
             .collect(),
         people: people.iter().take(PEOPLE).map(|person| ClientRow::person(person, now)).collect(),
-        more_people: people
-            .len()
-            .checked_sub(PEOPLE + 1)
-            .map(|more| plural(i64::try_from(more + 1).unwrap_or(i64::MAX), "more person", "more people")),
+        more_people: more_people(people.len(), others.len(), *n_alike),
         alike: others.iter().map(|other| ClientRow::new(other, now)).collect(),
     })
+}
+
+/// People come last, so that where there are any all others are among what was loaded.
+fn more_people(n_people: usize, n_others: usize, n_alike: i64) -> Option<String> {
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let more = n_alike - count(n_others) - count(n_people.min(PEOPLE));
+    (n_people > 0 && more > 0).then(|| plural(more, "more person", "more people"))
 }
 
 impl FactPart {
@@ -220,7 +225,7 @@ impl FactPart {
         let more = documents.split_off(documents.len().min(NAMED));
         Self {
             label: label(fact),
-            text: if table.is_some() { String::new() } else { in_words(fact, value) },
+            text: if table.is_some() { String::new() } else { clipped(&in_words(fact, value), 500) },
             table,
             documents,
             more_title: format!("{} more", more.len()),
@@ -234,13 +239,6 @@ impl Link {
         let title = cited.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
         Self { href: format!("/documents/{}", cited.id), title: clipped(title.unwrap_or(&cited.external_id), 80) }
     }
-}
-
-/// A fact that is no list.
-fn in_words(fact: &str, value: &Value) -> String {
-    let is_number = matches!(fact, "revenue" | "employees" | "deal_amount" | "ar_balance" | "total_lifetime_value");
-    let sum = if is_number { money(value) } else { None };
-    clipped(&sum.unwrap_or_else(|| said(value)), 500)
 }
 
 /// Facts that are lists of the same kind of thing.
@@ -337,17 +335,18 @@ mod tests {
     }
 
     #[test]
-    fn other_facts_are_text_whatever_they_are() {
+    fn what_is_no_list_of_things_is_no_table() {
         assert!(super::table("open_deals", &json!("odd"), &[]).is_none());
         assert!(super::table("open_deals", &json!([]), &[]).is_none());
-        assert_eq!(in_words("revenue", &json!("1000000")), "1,000,000");
-        assert_eq!(in_words("domain", &json!("acme.example")), "acme.example");
-        assert_eq!(
-            in_words("billing_address", &json!({ "Line1": "1 High St", "City": "Bath" })).matches("Bath").count(),
-            1
-        );
-        assert_eq!(in_words("revenue", &json!("about a million")), "about a million");
         assert_eq!((day("2026-12-01"), day("soon"), day("")), ("1 Dec 2026".into(), "soon".into(), String::new()));
+    }
+
+    #[test]
+    fn people_that_are_not_shown_are_counted_also_where_they_were_not_loaded() {
+        assert_eq!(more_people(25, 1, 26), None);
+        assert_eq!(more_people(26, 1, 27).as_deref(), Some("1 more person"));
+        assert_eq!(more_people(49, 1, 1_201).as_deref(), Some("1,175 more people"));
+        assert_eq!(more_people(0, 50, 80), None);
     }
 
     #[test]
