@@ -8,6 +8,8 @@ use clap::Subcommand;
 use domain::shown::{clipped, shown};
 use domain::{JobId, JobStatus, TenantId};
 use engine::pull;
+use engine::pull::words::figures::{dollars, number};
+use engine::pull::words::{asked_by, kind};
 use engine::{Config, Env};
 use store::jobs::{self, Filter, Job};
 
@@ -124,7 +126,7 @@ pub(super) fn print(jobs: &[Job], now: DateTime<Utc>) {
         vec![
             job.id.to_string(),
             clipped(&job.source_name, 30),
-            words::kind(job.kind()).to_owned(),
+            kind(job.kind()).to_owned(),
             job.status.clone(),
             words::brought(job),
             table::ago(job.created_at, now),
@@ -145,19 +147,19 @@ fn show(job: &Job, now: DateTime<Utc>) {
     let embedding = match job.embed_texts {
         0 => "none: every text was known already".to_owned(),
         texts => format!(
-            "{} texts in {} calls, {} tokens{}",
-            progress::grouped(texts),
-            progress::grouped(job.embed_calls),
-            progress::grouped(job.embed_tokens),
-            cost(job.cost_micros)
+            "{} texts in {} calls, about {} tokens, cost about {}",
+            number(texts),
+            number(job.embed_calls),
+            number(job.embed_tokens),
+            dollars(job.cost_micros)
         ),
     };
     let facts = [
         ("id", job.id.to_string()),
         ("source", format!("{} ({})", shown(&job.source_name), shown(&job.source_provider))),
-        ("reads", words::kind(job.kind()).to_owned()),
+        ("reads", kind(job.kind()).to_owned()),
         ("status", format!("{}: {}", job.status, shown(&words::state(job)))),
-        ("asked for", format!("{} by {}", table::ago(job.created_at, now), shown(&job.requested_by))),
+        ("asked for", format!("{} by {}", table::ago(job.created_at, now), shown(asked_by(job)))),
         ("brought", words::brought(job)),
         ("embedding", embedding),
         ("took", took),
@@ -177,9 +179,4 @@ fn show(job: &Job, now: DateTime<Utc>) {
         };
         table::print(&["when", "kind", "what"], &troubles.iter().map(row).collect::<Vec<_>>());
     }
-}
-
-/// An estimate, where embedding costs anything.
-fn cost(micros: i64) -> String {
-    if micros == 0 { String::new() } else { format!(", about ${:.4}", micros as f64 / 1_000_000.0) }
 }

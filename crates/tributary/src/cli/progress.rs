@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use domain::shown::{clipped, shown};
 use domain::{JobId, JobKind, JobStatus, SourceId, TenantId};
+use engine::pull::words::figures::number;
 use engine::{Env, health};
 use store::jobs::{self, Job};
 use store::sources;
@@ -116,7 +117,7 @@ fn line(job: &Job, rate: f64, elapsed: Duration) -> String {
     let records = if job.items_processed == 1 { "record" } else { "records" };
     let secs = elapsed.as_secs();
     let clock = format!("{}:{:02}", secs / 60, secs % 60);
-    format!("{} {records}, {rate:.0}/s, {clock}, {}", grouped(job.items_processed), shown(&words::state(job)))
+    format!("{} {records}, {rate:.0}/s, {clock}, {}", number(job.items_processed), shown(&words::state(job)))
 }
 
 /// As far as it is, where somebody can guess that; else something that moves.
@@ -136,31 +137,9 @@ fn bar(done: i64, total: Option<i64>, nth: usize) -> String {
     format!("[{cells}]")
 }
 
-/// 12,345
-pub fn grouped(n: i64) -> String {
-    let digits = n.unsigned_abs().to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if n < 0 { format!("-{out}") } else { out }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        for (given, expected) in
-            [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567"), (-1_200, "-1,200")]
-        {
-            assert_eq!(grouped(given), expected);
-        }
-    }
 
     #[test]
     fn the_bar_shows_how_far_it_is_or_that_it_moves() {

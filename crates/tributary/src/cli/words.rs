@@ -1,8 +1,7 @@
-//! Sources and jobs in the words of their pages. What a code means is [`engine::pull::words`]; what to do is said here as commands.
+//! Sources and jobs in the words of [`engine::pull::words`], shorter.
 
-use domain::{JobKind, JobStatus, Provider, SourceStatus};
-use engine::pull::connect;
-use engine::pull::words::{of_job, of_source};
+use domain::JobStatus;
+use engine::pull::words::{self, Condition, of_job};
 use store::jobs::Job;
 use store::sources::Source;
 
@@ -17,39 +16,18 @@ pub struct Health {
 
 /// `job`: the one that waits or runs, else the last one.
 pub fn health(source: &Source, job: Option<&Job>) -> Health {
-    let is_read = source.last_successful_sync_at.is_some();
-    let (word, what) = match (source.status(), job.map(Job::status)) {
-        (SourceStatus::TokenRefreshFailed, _) => ("reconnect", String::new()),
-        (SourceStatus::SubscriptionExpired, _) => ("expired", String::new()),
-        (SourceStatus::ProviderError, _) => ("refused", String::new()),
-        (SourceStatus::Disconnected, _) => ("disconnected", "nothing is read any more; what it brought is kept".into()),
-        (SourceStatus::Paused, _) => ("paused", "nothing is read until it is resumed".into()),
-        (_, Some(JobStatus::Running)) => ("reading", job.map(state).unwrap_or_default()),
-        (_, Some(JobStatus::Pending | JobStatus::Paused)) => ("waiting", job.map(state).unwrap_or_default()),
-        (_, Some(JobStatus::Failed)) => {
-            ("sync failed", "its last sync was given up; what was read until then is kept".into())
-        }
-        _ if is_read => ("up to date", format!("what {} had at the last sync is here", source.label())),
-        _ => ("not read yet", "nothing was read to the end yet".into()),
+    let words::Health { condition, what, .. } = words::Health::new(source, job, false);
+    let what = match (condition, job) {
+        (Condition::Reading | Condition::Waiting, Some(job)) => state(job),
+        _ => what,
     };
-    let trouble = of_source(source).map(|trouble| trouble.what.trim_end_matches('.').to_owned());
-    let is_trouble = trouble.is_some() || word == "sync failed" || source.n_failures > 0;
     let left_out = match source.n_failures {
         0 => String::new(),
         1 => "; 1 record could not be read".to_owned(),
         n => format!("; {n} records could not be read"),
     };
-    Health { word, what: trouble.unwrap_or(what) + &left_out, is_trouble }
-}
-
-/// What a job reads.
-pub fn kind(kind: JobKind) -> &'static str {
-    match kind {
-        JobKind::Full => "everything",
-        JobKind::Delta => "what changed",
-        JobKind::Push => "what it told us of",
-        JobKind::Backfill => "history",
-    }
+    let is_trouble = condition.is_trouble() || source.n_failures > 0;
+    Health { word: condition.word(), what: what + &left_out, is_trouble }
 }
 
 /// What a job does, why it waits, or what became of it.
@@ -77,24 +55,11 @@ pub fn brought(job: &Job) -> String {
         (job.n_updated, "changed"),
         (job.n_unchanged, "unchanged"),
         (job.n_deleted, "deleted"),
-        (job.items_failed, "failed"),
+        (words::records_failed(job), "could not be read"),
+        (job.error_count.into(), if job.error_count == 1 { "failed attempt" } else { "failed attempts" }),
     ];
     let said: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }
-}
-
-/// Which settings name our app at a provider.
-pub fn settings(provider: Provider) -> [String; 2] {
-    ["ID", "SECRET"].map(|end| format!("{}_CLIENT_{end}", connect::settings(provider)))
-}
-
-/// What our app at a provider is called there.
-pub fn app(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Hubspot => "a public app in a HubSpot developer account",
-        Provider::GoogleDrive => "an OAuth client of the type web application in the Google Cloud console",
-        Provider::Quickbooks => "an app for QuickBooks Online in an Intuit developer account",
-    }
 }
 
 #[cfg(test)]
@@ -181,7 +146,7 @@ pub(super) mod tests {
             (
                 Source { last_successful_sync_at: None, ..source("active") },
                 None,
-                "not read yet: nothing was read to the end yet",
+                "not read yet: it is connected, and nothing was read to the end yet",
             ),
             (source("active"), Some(waiting), "waiting: waits: HubSpot asked us to wait 10 s"),
             (
@@ -212,5 +177,7 @@ pub(super) mod tests {
         let busy = Job { n_created: 12, n_unchanged: 600, n_deleted: 1, ..job("completed", None, None) };
         assert_eq!(brought(&busy), "12 new, 600 unchanged, 1 deleted");
         assert_eq!(brought(&job("completed", None, None)), "nothing");
+        let hurt = Job { items_failed: 3, error_count: 1, ..job("completed", None, None) };
+        assert_eq!(brought(&hurt), "2 could not be read, 1 failed attempt");
     }
 }
