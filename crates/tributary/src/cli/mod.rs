@@ -83,7 +83,7 @@ enum Command {
     Key(key::Args),
     /// Channels for webhooks: add, list, show, rotate, enable, disable, delete, send-test.
     Channel(channel::Args),
-    /// Accounts at providers: connect, list, show, sync, pause, resume, reconnect, forget.
+    /// Accounts at providers: connect, list, show, sync, pause, retry, reconnect, forget.
     Source(source::Args),
     /// Runs of work on sources: list, show, retry, cancel.
     Job(job::Args),
@@ -109,7 +109,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
     store::crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;
     match chosen {
         Command::Up => up::run(config).await,
-        Command::Demo(args) => demo::run(config, args, &matches).await,
+        Command::Demo(args) => demo::run(args).await,
         Command::Down => down::run(config).await,
         Command::Serve => process::serve(config).await,
         Command::Worker(args) => worker::run(config, args).await,

@@ -9,6 +9,7 @@ use engine::{Config, Env, database};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::logging;
 
@@ -27,12 +28,29 @@ pub async fn serve(config: Config) -> anyhow::Result<ExitCode> {
 
 /// The lanes alone.
 pub async fn work(config: Config) -> anyhow::Result<ExitCode> {
+    #[cfg(target_os = "linux")]
+    end_with_parent()?;
     logging::start(&config)?;
     let env = database::find(&config).await?.env(&config)?;
     database::wait_for_schema(&env).await?;
     let stop = stop_on_signals(&config)?;
     run_lanes(env, "worker", stop).await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the process that a worker ends with.
+pub const PARENT: &str = "TRIBUTARY_PARENT";
+
+/// A worker that another program of ours started stops when that one is gone, however it went.
+#[cfg(target_os = "linux")]
+fn end_with_parent() -> anyhow::Result<()> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    let Ok(parent) = std::env::var(PARENT) else { return Ok(()) };
+    set_parent_process_death_signal(Some(Signal::TERM)).context("a worker cannot be told when its parent ends")?;
+    // It may have ended before we asked.
+    let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
+    anyhow::ensure!(is_there, "who started this worker is gone");
+    Ok(())
 }
 
 /// The lanes, and beside them the built-in agent: in `up` unless told otherwise, in a worker when told so.
@@ -61,22 +79,33 @@ pub fn metrics() -> anyhow::Result<PrometheusHandle> {
     PrometheusBuilder::new().install_recorder().context("metrics could not be set up")
 }
 
-/// What a graceful stop may take beyond the drain: last words to the database, and stopping the embedded one.
-const STOP_LIMIT: Duration = Duration::from_secs(90);
+/// How long a graceful stop may take: the drain, last words to the database, and stopping the embedded one.
+pub fn stop_limit(config: &Config) -> Duration {
+    Duration::from_secs(config.drain_secs + 90)
+}
 
 /// SIGTERM and Ctrl-C ask for a graceful stop; a second one ends at once, and so does a stop that gets nowhere.
 pub fn stop_on_signals(config: &Config) -> anyhow::Result<Stop> {
-    let limit = Duration::from_secs(config.drain_secs) + STOP_LIMIT;
-    let stop = Stop::default();
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (limit, stop) = (stop_limit(config), Stop::default());
+    let mut signals = signals(&[SignalKind::terminate(), SignalKind::interrupt()])?;
     let asked = stop.clone();
     tokio::spawn(async move {
-        tokio::select! { _ = term.recv() => {} _ = int.recv() => {} }
+        signals.recv().await;
         tracing::info!("stopping: finishing what is in hand");
         asked.stop();
-        tokio::select! { _ = term.recv() => {} _ = int.recv() => {} () = tokio::time::sleep(limit) => {} }
+        tokio::select! { _ = signals.recv() => {} () = tokio::time::sleep(limit) => {} }
         eprintln!("stopped at once; what was in hand is taken up again after its lease");
         std::process::exit(130);
     });
     Ok(stop)
+}
+
+/// Tells of each of these signals, one by one.
+pub fn signals(kinds: &[SignalKind]) -> anyhow::Result<mpsc::UnboundedReceiver<()>> {
+    let (tell, told) = mpsc::unbounded_channel();
+    for kind in kinds {
+        let (mut signal, tell) = (signal(*kind)?, tell.clone());
+        tokio::spawn(async move { while signal.recv().await.is_some() && tell.send(()).is_ok() {} });
+    }
+    Ok(told)
 }

@@ -8,6 +8,7 @@ mod backup;
 mod browser;
 mod channels;
 mod cli;
+mod demo;
 mod door_pages;
 mod feed;
 mod frame;

@@ -10,24 +10,30 @@ mod story;
 mod workers;
 mod world;
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
-use clap::ArgMatches;
+use clap::builder::Resettable;
 use clap::parser::ValueSource;
+use clap::{Arg, CommandFactory as _, FromArgMatches as _};
+use domain::SourceId;
+use engine::pull::words::is_synced;
 use engine::work::Stop;
-use engine::{Config, database};
+use engine::{Config, Env, database};
 use fakes::Fakes;
 use metrics_exporter_prometheus::PrometheusHandle;
+use store::{sources, tenants};
 use tokio::net::TcpListener;
+use tokio::signal::unix::SignalKind;
 use uuid::Uuid;
 
 use self::doors::Doors;
 use self::stage::Stage;
 use self::workers::Workers;
-use super::{key, process, up};
+use super::{Cli, key, process, up};
 use crate::logging;
 
 /// Beside that of `up`, so that both can run; another where it is taken.
@@ -40,8 +46,17 @@ pub struct Args {
     keep: bool,
 }
 
+/// Where the programs and the model of this installation lie: the only settings that are taken from the environment.
+const OF_THIS_INSTALLATION: [&str; 2] = ["pg_bin_dir", "fast_model_dir"];
+
 /// Settings from the environment are those of another installation: only what was said to this command counts.
-pub async fn run(config: Config, args: Args, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let without_env = |setting: Arg| match OF_THIS_INSTALLATION.contains(&setting.get_id().as_str()) {
+        true => setting,
+        false => setting.env(Resettable::Reset),
+    };
+    let matches = Cli::command().mut_args(without_env).get_matches();
+    let config = Cli::from_arg_matches(&matches)?.config;
     let is_said = |setting: &str| matches.value_source(setting) == Some(ValueSource::CommandLine);
     let folder = folder(is_said("data_dir").then_some(&config.data_dir))?;
     let listener = listen(is_said("listen").then_some(config.listen)).await?;
@@ -49,17 +64,50 @@ pub async fn run(config: Config, args: Args, matches: &ArgMatches) -> anyhow::Re
     let log = if is_said("log") { config.log.clone() } else { "warn".into() };
     let config = settings::pointed_at(&fakes, config, folder.clone(), listener.local_addr()?, log);
     logging::start(&config)?;
-    let ended = run_in(&config, &fakes, listener).await;
+    let (stop, at_once) = stop_on_signals(&config)?;
+    let ended = tokio::select! {
+        ended = run_in(&config, args.keep, &fakes, listener, stop) => ended,
+        // Its workers are killed with what holds them.
+        () = at_once.stopped() => Ok(ExitCode::from(130)),
+    };
     // Whatever is left of the server, also where it did not come to its end.
     if let Ok(server) = database::embedded(&config) {
         let _ = server.stop().await;
     }
     if args.keep {
-        eprintln!("kept: {0}\n`tributary up --data-dir {0}` shows it again, without its providers", folder.display());
+        let folder = folder.display();
+        say(&format!("kept: {folder}\n`tributary up --data-dir {folder}` shows it again, without its providers"));
     } else if let Err(error) = std::fs::remove_dir_all(&folder) {
-        eprintln!("{} could not be removed: {error}", folder.display());
+        say(&format!("{} could not be removed: {error}", folder.display()));
     }
     ended
+}
+
+/// The first signal, or a terminal that is closed, asks for a graceful end; the second for one at once, and so does an end that gets nowhere.
+/// Either way nothing is left behind, unless a third does not want to wait for that.
+fn stop_on_signals(config: &Config) -> anyhow::Result<(Stop, Stop)> {
+    let (limit, folder) = (process::stop_limit(config), config.data_dir.clone());
+    let mut signals = process::signals(&[SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()])?;
+    let (stop, at_once) = (Stop::default(), Stop::default());
+    let asked = (stop.clone(), at_once.clone());
+    tokio::spawn(async move {
+        signals.recv().await;
+        stop.stop();
+        tokio::select! { _ = signals.recv() => {} () = tokio::time::sleep(limit) => {} }
+        at_once.stop();
+        signals.recv().await;
+        let folder = folder.display();
+        say(&format!(
+            "left behind: {folder}\n`tributary down --data-dir {folder}` stops its PostgreSQL; then remove it"
+        ));
+        std::process::exit(130);
+    });
+    Ok(asked)
+}
+
+/// To the terminal, which may be gone.
+fn say(words: &str) {
+    let _ = writeln!(std::io::stderr(), "{words}");
 }
 
 /// A new folder below the temporary one, or an empty one that was named: at the end it is removed.
@@ -90,16 +138,21 @@ async fn listen(wanted: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     }
 }
 
-async fn run_in(config: &Config, fakes: &Fakes, listener: TcpListener) -> anyhow::Result<ExitCode> {
+async fn run_in(
+    config: &Config,
+    is_kept: bool,
+    fakes: &Fakes,
+    listener: TcpListener,
+    stop: Stop,
+) -> anyhow::Result<ExitCode> {
     let Some(_lock) = up::lock(config)? else { bail!("something runs on {} already", config.data_dir.display()) };
     let metrics = process::metrics()?;
-    let stop = process::stop_on_signals(config)?;
     eprintln!("\n  Setting up a database of its own in {}: a few seconds", config.data_dir.display());
     let database = tokio::select! {
         started = database::start(config) => started?,
         () = stop.stopped() => bail!("stopped while the database was starting"),
     };
-    let ended = perform(config, &database, fakes, listener, metrics, stop).await;
+    let ended = perform(config, &database, is_kept, fakes, listener, metrics, stop).await;
     let _ = std::fs::remove_file(up::record_path(config));
     let released = database.release(config).await;
     ended.and_then(|()| released.map(|()| ExitCode::SUCCESS))
@@ -109,6 +162,7 @@ async fn run_in(config: &Config, fakes: &Fakes, listener: TcpListener) -> anyhow
 async fn perform(
     config: &Config,
     database: &database::Database,
+    is_kept: bool,
     fakes: &Fakes,
     listener: TcpListener,
     metrics: PrometheusHandle,
@@ -143,9 +197,24 @@ async fn perform(
         () = stop.stopped() => Ok(()),
     };
     stop.stop();
-    eprintln!("\n  Stopping; a few seconds");
+    say("\n  Stopping; a few seconds");
     workers.stop().await;
+    if is_kept && let Err(error) = pause_sources(&env).await {
+        tracing::warn!("its sources could not be paused: {error}");
+    }
     let served = served.await.context("the server ended badly")?;
     agent.await.context("the agent ended badly")?;
     ended.and(served)
+}
+
+/// Whoever looks at a kept folder later has none of these providers: their made-up tokens are not for the real ones.
+async fn pause_sources(env: &Env) -> store::Result<()> {
+    let mut conn = env.db.acquire().await?;
+    let tenant_id = tenants::ensure_operator(&mut conn).await?;
+    let listed = sources::list(&mut conn, tenant_id, None).await?;
+    drop(conn);
+    for source in listed.iter().filter(|source| is_synced(source)) {
+        engine::pull::jobs::pause_source(env, tenant_id, SourceId(source.id)).await?;
+    }
+    Ok(())
 }

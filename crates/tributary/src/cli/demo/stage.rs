@@ -51,7 +51,8 @@ impl Stage {
     /// One line of the story, and the page that shows it.
     pub fn say(&self, words: &str, page: &str) {
         let secs = self.begun.elapsed().as_secs();
-        eprintln!("  {:>2}:{:02}  {words}  → {}{page}", secs / 60, secs % 60, self.env.config.base_url());
+        let (minutes, secs, base_url) = (secs / 60, secs % 60, self.env.config.base_url());
+        super::say(&format!("  {minutes:>2}:{secs:02}  {words}  → {base_url}{page}"));
     }
 
     /// The way through a browser: to the provider, where consent is given at once, and back.

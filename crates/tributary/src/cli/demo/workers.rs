@@ -11,6 +11,7 @@ use engine::Config;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
+use super::super::process;
 use super::settings;
 
 /// A worker that was told to stop and does not is killed: it loses nothing.
@@ -42,6 +43,7 @@ impl Workers {
             }
         }
         command.env_remove("TRIBUTARY_CRASH").envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command.env(process::PARENT, std::process::id().to_string());
         command.arg("worker").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
         self.running.push(command.spawn().context("a worker could not be started")?);
         Ok(())
