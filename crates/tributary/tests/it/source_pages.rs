@@ -47,6 +47,19 @@ impl House {
     }
 }
 
+/// HubSpot's records of these names could not be read; the last is the latest.
+async fn fail(t: &Sources, names: &[&str]) {
+    sqlx::query(
+        "insert into sync_failures (tenant_id, source_id, external_id, reason, failed_at)
+         select s.tenant_id, s.id, f.name, 'it is no object', now() + make_interval(secs => f.nth)
+         from connected_sources s, unnest($1::text[]) with ordinality f (name, nth) where s.provider = 'hubspot'",
+    )
+    .bind(names)
+    .execute(&mut *t.world.conn().await)
+    .await
+    .expect("written");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     let house = House::new().await;
@@ -62,6 +75,14 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     assert!(browser.shows("hubspot.company", SOON).await, "{}", browser.text().await);
     let page = browser.client.current_url().await.expect("a URL").to_string();
     assert!(page.contains("/sources/") && !page.contains("code=") && !page.contains("state="), "{page}");
+    // What it brought, each with its own page.
+    assert!(browser.shows("Newest documents", SOON).await, "{}", browser.text().await);
+    let listed = browser.script("return document.querySelectorAll('.newest a[href^=\"/documents/\"]').length").await;
+    assert_eq!(listed, 10, "{}", browser.text().await);
+    browser.click("form[action$='/every'] option[value='6h']").await;
+    browser.click("form[action$='/every'] button").await;
+    assert!(browser.shows("It is synced so often from now on", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Synced every 6h from now on", SOON).await, "{}", browser.text().await);
     browser.photograph("source").await;
 
     // Its owner takes the permission back while it is synced: the open page says so.
@@ -95,6 +116,24 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     );
     browser.photograph("client").await;
 
+    // What could not be read: one that can be asked for by its id, and one that has none.
+    fail(t, &["contact:51", "contact:?1a2b3c4d"]).await;
+    browser.goto(&page).await;
+    let buttons = "return [...document.querySelectorAll('td.actions')].map(cell => cell.innerText.trim().split(/\\s+/).join(' '))";
+    assert_eq!(browser.script(buttons).await, json!(["Skip", "Retry Skip"]), "{}", browser.text().await);
+    browser.click("button[value='skip'][aria-label='Skip contact:?1a2b3c4d']").await;
+    assert!(browser.shows("The record is left out", SOON).await, "{}", browser.text().await);
+    browser.photograph("source-failures").await;
+
+    // Disconnected, and connected again: the same source.
+    browser.click("#let-go summary").await;
+    browser.click("form[action$='/disconnect'] button").await;
+    assert!(browser.shows("Nothing is read any more", SOON).await, "{}", browser.text().await);
+    browser.goto(&format!("{}/sources", app.url)).await;
+    browser.click("a.button[href*='source=']").await;
+    assert!(browser.shows("up to date", SOON).await, "{}", browser.text().await);
+    assert_eq!(t.count("select count(*) from connected_sources where provider = 'hubspot'").await, 1);
+
     // Let go for good.
     browser.goto(&page).await;
     browser.click("#let-go summary").await;
@@ -112,7 +151,8 @@ async fn the_way_back_from_a_provider_is_for_the_session_that_set_out() {
     let (t, app) = (&house.t, &house.app);
     let http = client();
     let stranger = http.get(format!("{}/oauth/hubspot/authorize", app.url)).send().await.expect("an answer");
-    assert!(stranger.status().is_redirection() || stranger.status().as_u16() == 401, "{}", stranger.status());
+    // First to a page of ours: a form that signs in may not lead on to a provider.
+    assert_eq!(stranger.headers()["location"], "/signin?next=/sources", "{}", stranger.status());
     let browser = Browser::signed_in(app, &t.world).await;
     // Somebody else's state in our address bar connects nothing.
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
@@ -162,10 +202,41 @@ async fn sources_and_jobs_are_managed_by_the_api_and_from_the_command_line() {
         ("POST", format!("/sources/{id}/pause")),
         ("DELETE", format!("/sources/{id}?forget=true")),
         ("GET", format!("/sources/{id}/failures")),
+        ("POST", format!("/sources/{id}/failures/retry")),
+        ("POST", format!("/sources/{id}/failures/contact:51/skip")),
     ] {
         assert_eq!(ask(method, &path, &foreign, json!({})).await.0, 404, "{method} {path}");
     }
     assert_eq!(ask("GET", "/clients", &foreign, Value::Null).await.1["clients"], json!([]));
+    let hourly = json!({ "sync_every_secs": 3_600 });
+    assert_eq!(ask("PATCH", &format!("/sources/{id}"), &foreign, hourly.clone()).await.0, 404);
+    assert_eq!(ask("PATCH", &format!("/sources/{id}"), &read, hourly.clone()).await.0, 403);
+    assert_eq!(ask("PATCH", &format!("/sources/{id}"), &key, json!({ "sync_every_secs": 59 })).await.0, 400);
+    let (status, hourly) = ask("PATCH", &format!("/sources/{id}"), &key, hourly).await;
+    assert_eq!((status, &hourly["sync_every_secs"]), (200, &json!(3_600.0)), "{hourly}");
+
+    // What could not be read is decided about, one by one or all at once; what has no id is not asked for.
+    fail(t, &["contact:51", "contact:?1a2b3c4d"]).await;
+    let failures = format!("/sources/{id}/failures");
+    let (status, refused) = ask("POST", &format!("{failures}/contact:%3F1a2b3c4d/retry"), &key, Value::Null).await;
+    assert!(status == 409 && refused.to_string().contains("full sync"), "{status} {refused}");
+    assert_eq!(ask("GET", &failures, &key, Value::Null).await.1["total"], 2);
+    let skip = format!("{failures}/contact:%3F1a2b3c4d/skip");
+    assert_eq!(ask("POST", &skip, &key, Value::Null).await.0, 204);
+    assert_eq!(ask("POST", &skip, &key, Value::Null).await.0, 404, "it is left out already");
+    let (is_well, _, told) = house.tributary(&["source", "retry", &id, "contact:?1a2b3c4d"]);
+    assert!(!is_well && told.contains("--full"), "{told}");
+    fail(t, &["contact:52"]).await;
+    assert!(house.tributary(&["source", "skip", &id, "contact:52"]).0);
+    let (is_well, asked, told) = house.tributary(&["source", "retry", &id, "--json"]);
+    assert!(is_well && asked.contains("\"records\": 1"), "{asked}{told}");
+    let is_read = async || t.count("select count(*) from sync_failures where skipped_at is null").await == 0;
+    assert!(wait_until(SOON, is_read).await && wait_until(SOON, is_done).await, "it was not read again");
+    // One that was skipped is asked for again by its name.
+    let (is_well, said, told) = house.tributary(&["source", "retry", &id, "contact:52"]);
+    assert!(is_well, "{said}{told}");
+    let is_read = async || t.count("select count(*) from sync_failures where external_id = 'contact:52'").await == 0;
+    assert!(wait_until(SOON, is_read).await && wait_until(SOON, is_done).await, "it was not read again");
 
     let (is_well, listed, told) = house.tributary(&["source", "list"]);
     assert!(is_well && listed.contains("HubSpot"), "{listed}{told}");
@@ -178,7 +249,12 @@ async fn sources_and_jobs_are_managed_by_the_api_and_from_the_command_line() {
     assert!(is_well && jobs.contains("completed"), "{jobs}{told}");
     let (is_well, facts, told) = house.tributary(&["client", "show", "Larkfield Landscaping"]);
     assert!(is_well && facts.contains("Open deals"), "{facts}{told}");
-    assert!(house.tributary(&["source", "pause", &id]).0);
+    let (is_well, every, told) = house.tributary(&["source", "every", &id, "12h", "--json"]);
+    assert!(is_well && every.contains("12h"), "{every}{told}");
+    let (is_well, paused, told) = house.tributary(&["source", "pause", &id, "--json"]);
+    assert!(is_well && paused.contains("\"paused\""), "{paused}{told}");
+    let (_, shown, _) = house.tributary(&["source", "show", &id]);
+    assert!(!shown.contains("next sync") && shown.contains("12h"), "{shown}");
     let (is_well, _, told) = house.tributary(&["source", "sync", &id]);
     assert!(!is_well && told.contains("paused"), "{told}");
     assert!(house.tributary(&["source", "resume", &id]).0);
