@@ -156,8 +156,7 @@ async fn spend_findings(env: &Env, conn: &mut store::Connection, tenant_id: Tena
             todo: "raise `EMBED_MONTHLY_CAP` and restart, or wait for the next month; until then what is new is found by keyword alone".into(),
         });
     }
-    let per_thousand =
-        (month.documents >= PRICED_DOCUMENTS).then(|| month.cost_micros.saturating_mul(1_000) / month.documents);
+    let per_thousand = month.per_thousand().filter(|_| month.documents >= PRICED_DOCUMENTS);
     if let Some((price, alert)) = per_thousand.zip(alert).filter(|(price, alert)| price > alert) {
         findings.push(Finding {
             kind: "embedding_price",

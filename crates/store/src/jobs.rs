@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::spend::Spent;
+use crate::spend::{Spent, per_thousand};
 use crate::{OnConstraint as _, Result, Tx};
 
 /// How many troubles a job remembers.
@@ -495,7 +495,7 @@ pub struct Spend {
 impl Spend {
     /// What a thousand documents cost, in millionths of a dollar; none while there are no documents.
     pub fn per_thousand(&self) -> Option<i64> {
-        (self.documents > 0).then(|| self.cost_micros.saturating_mul(1_000) / self.documents)
+        per_thousand(self.cost_micros, self.documents)
     }
 }
 

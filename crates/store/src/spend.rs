@@ -109,6 +109,17 @@ pub struct Month {
     pub cost_micros: i64,
 }
 
+impl Month {
+    /// What a thousand documents cost, in millionths of a dollar; none while there are no documents.
+    pub fn per_thousand(&self) -> Option<i64> {
+        per_thousand(self.cost_micros, self.documents)
+    }
+}
+
+pub(crate) fn per_thousand(cost_micros: i64, documents: i64) -> Option<i64> {
+    (documents > 0).then(|| cost_micros.saturating_mul(1_000) / documents)
+}
+
 /// The newest months, the newest first.
 pub async fn months(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) -> Result<Vec<Month>> {
     Ok(sqlx::query_as(
@@ -127,6 +138,12 @@ pub struct ThisMonth {
     pub documents: i64,
     pub cost_micros: i64,
     pub is_refused: bool,
+}
+
+impl ThisMonth {
+    pub fn per_thousand(&self) -> Option<i64> {
+        per_thousand(self.cost_micros, self.documents)
+    }
 }
 
 pub async fn this_month(

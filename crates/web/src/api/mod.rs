@@ -25,5 +25,6 @@ pub(crate) mod router;
 pub(crate) mod schedules;
 pub(crate) mod search;
 pub(crate) mod sources;
+pub(crate) mod usage;
 pub(crate) mod webhooks;
 pub(crate) mod workers;

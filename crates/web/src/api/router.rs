@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Problem};
 use super::{
     activities, alerts, channels, clients, contacts, dead_letters, documents, events, failures, forget, health, jobs,
-    keys, nodes, queues, recordings, rest, schedules, search, sources, webhooks, workers,
+    keys, nodes, queues, recordings, rest, schedules, search, sources, usage, webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
@@ -85,6 +85,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(jobs::one))
         .routes(routes!(jobs::retry))
         .routes(routes!(jobs::cancel))
+        .routes(routes!(usage::show))
         .routes(routes!(clients::list))
         .routes(routes!(clients::one))
         .routes(routes!(webhooks::ingest))
