@@ -197,9 +197,10 @@ pub struct Config {
     #[arg(long, env = "HUBSPOT_API_VERSION", default_value = "2026-03", global = true, hide_short_help = true)]
     pub hubspot_api_version: String,
 
-    /// HubSpot's MCP server, for sources that are read through it.
-    #[arg(long, env = "HUBSPOT_MCP_URL", default_value = "https://mcp.hubspot.com", global = true, hide_short_help = true, value_parser = base_url)]
-    pub hubspot_mcp_url: String,
+    /// An MCP server with the tools of HubSpot's own local one, for sources that are read through it. None unless named: the server that
+    /// HubSpot hosts has other tools, and takes the tokens of an MCP auth app alone.
+    #[arg(long, env = "HUBSPOT_MCP_URL", global = true, hide_short_help = true, value_parser = base_url)]
+    pub hubspot_mcp_url: Option<String>,
 
     /// The id of your OAuth client at Google.
     #[arg(long, env = "GOOGLE_CLIENT_ID", global = true, hide_short_help = true)]

@@ -10,6 +10,7 @@ use store::workers::{Health, Worker};
 use uuid::Uuid;
 
 use crate::Env;
+use crate::pull::words::figures::dollars;
 use crate::pull::words::{self, Trouble};
 use crate::pull::{connect, tokens};
 use crate::work::lanes::ingest::Ingest;
@@ -257,10 +258,6 @@ async fn schedule_findings(env: &Env, conn: &mut store::Connection) -> store::Re
         }
     }
     Ok(findings)
-}
-
-fn dollars(micros: i64) -> String {
-    format!("${:.2}", micros as f64 / 1e6)
 }
 
 fn plural(n: i64, one: &str, many: &str) -> String {

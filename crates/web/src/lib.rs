@@ -5,7 +5,6 @@
 
 mod api;
 mod app;
-pub mod decisions;
 mod edge;
 mod heads;
 mod realtime;

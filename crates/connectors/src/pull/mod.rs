@@ -100,9 +100,10 @@ pub struct Failed {
     pub payload: Value,
 }
 
-/// Whether this is a record that can be asked for: what has no id has a name of ours, and an answer that is none is no record.
+/// Whether its provider can be asked for a record that could not be read. One without an id is called after what it says
+/// (`contact:?1a2b3c4d`), an answer that was none `answer`: the next full pass meets those again, and nothing else does.
 pub fn is_named(external_id: &str) -> bool {
-    external_id.split_once(':').is_some_and(|(_, id)| !id.starts_with('?'))
+    external_id.split_once(':').is_some_and(|(_, id)| !id.is_empty() && !id.starts_with('?'))
 }
 
 /// One page, and where the next one begins.

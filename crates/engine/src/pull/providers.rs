@@ -70,7 +70,7 @@ fn endpoints(config: &Config, provider: Provider) -> Endpoints {
             api_url: config.hubspot_api_url.clone(),
             authorize_url: config.hubspot_authorize_url.clone(),
             token_url: config.hubspot_token_url.clone(),
-            mcp_url: Some(config.hubspot_mcp_url.clone()),
+            mcp_url: config.hubspot_mcp_url.clone(),
             version: Some(config.hubspot_api_version.clone()),
         },
         Provider::GoogleDrive => Endpoints {

@@ -117,7 +117,7 @@ pub fn next_sync(source: &Source) -> Option<DateTime<Utc>> {
 pub fn read_by(source: &Source) -> &'static str {
     match source.transport() {
         Transport::Rest => "by its API",
-        Transport::Mcp => "through its MCP server",
+        Transport::Mcp => "through an MCP server",
         Transport::Fixtures => "sample data that ships with this program",
     }
 }
@@ -158,12 +158,6 @@ pub fn asked_by(job: &Job) -> &str {
         "person" => "a person",
         key => key,
     }
-}
-
-/// Whether its provider can be asked for a record that could not be read. One without an id is called after what it says
-/// (`contact:?1a2b3c4d`), an answer that was none `answer`: the next full sync meets those again, and nothing else does.
-pub fn is_named(external_id: &str) -> bool {
-    external_id.split_once(':').is_some_and(|(_, id)| !id.is_empty() && !id.starts_with('?'))
 }
 
 /// How many records a job could not read: its row counts failed attempts among them.
@@ -322,16 +316,6 @@ mod tests {
         assert!(refused("forbidden: mcp_schema_changed: hubspot-list-objects").what.contains("in another way"));
         let Trouble { what, todo } = refused("forbidden: mcp_error: -32602");
         assert!(what.contains("(mcp_error: -32602)") && todo.starts_with("Press Sync now"), "{what} {todo}");
-    }
-
-    #[test]
-    fn only_what_has_an_id_can_be_asked_for() {
-        for named in ["contact:51", "file:1AbC_d-9", "invoice:7"] {
-            assert!(is_named(named), "{named}");
-        }
-        for nameless in ["contact:?1a2b3c4d", "contact:", "answer", "", "?:"] {
-            assert!(!is_named(nameless), "{nameless}");
-        }
     }
 
     #[test]

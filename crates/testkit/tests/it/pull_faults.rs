@@ -570,7 +570,7 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.items_failed), ("completed", 1), "{job:?}");
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let failures = store::jobs::failures(&mut *t.world.conn().await, tenant, id, 10).await.expect("failures");
+    let failures = store::failures::list(&mut *t.world.conn().await, tenant, id, 10).await.expect("failures");
     assert_eq!((failures.len(), failures[0].external_id.as_str()), (1, format!("file:{file}").as_str()));
     assert_eq!(t.source(id).await.n_failures, 1);
 
@@ -589,13 +589,13 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
     t.sync_as(id, Some(JobKind::Full)).await;
     t.run().await;
     let (mut conn, name) = (t.world.conn().await, format!("file:{file}"));
-    assert!(store::jobs::skip_failure(&mut conn, None, tenant, id, &name).await.expect("skipped"));
+    assert!(store::failures::skip(&mut conn, None, tenant, id, &name).await.expect("skipped"));
     t.fakes.behave();
     t.sync_as(id, Some(JobKind::Full)).await;
     t.run().await;
     assert!(t.documents(id).await.contains(&name));
     assert!(
-        store::jobs::failures(&mut conn, tenant, id, 10).await.expect("failures").is_empty(),
+        store::failures::list(&mut conn, tenant, id, 10).await.expect("failures").is_empty(),
         "it is still left out"
     );
 }
@@ -615,7 +615,7 @@ async fn a_record_that_is_there_and_cannot_be_read_is_not_taken_away() {
     assert_eq!((job.status.as_str(), job.n_deleted, job.items_failed), ("completed", 0, 1), "{job:?}");
     assert!(t.documents(id).await.contains(&name), "it was taken for gone");
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let failures = store::jobs::failures(&mut *t.world.conn().await, tenant, id, 10).await.expect("failures");
+    let failures = store::failures::list(&mut *t.world.conn().await, tenant, id, 10).await.expect("failures");
     assert_eq!(failures.iter().map(|failure| failure.external_id.as_str()).collect::<Vec<_>>(), [&name]);
 
     crm.patch("contacts", &contact, json!({ "jobtitle": "Owner" }));

@@ -5,10 +5,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::SourceId;
-use engine::pull::words::is_named;
+use engine::pull::decisions::{self, Again};
+use engine::pull::is_named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{failures, jobs, sources};
+use store::{failures, sources};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -17,7 +18,6 @@ use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
 use super::sources::SyncAsked;
 use crate::app::{App, DB_LIMIT};
-use crate::decisions::{self, Again};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Failures {
@@ -44,8 +44,8 @@ pub(crate) struct Failure {
     is_named: bool,
 }
 
-impl From<jobs::Failure> for Failure {
-    fn from(failure: jobs::Failure) -> Self {
+impl From<failures::Failure> for Failure {
+    fn from(failure: failures::Failure) -> Self {
         Self {
             is_named: is_named(&failure.external_id),
             external_id: failure.external_id,
@@ -84,7 +84,7 @@ pub(crate) async fn list(
             return Ok(None);
         }
         let total = failures::count(&mut tx, tenant_id, id).await?;
-        Ok(Some((jobs::failures(&mut tx, tenant_id, id, limit).await?, total)))
+        Ok(Some((failures::list(&mut tx, tenant_id, id, limit).await?, total)))
     });
     let (listed, total) = loaded.await?.ok_or(ApiError::NotFound("source"))?;
     Ok(Json(Failures { failures: listed.into_iter().map(Failure::from).collect(), total }))

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::{JobKind, Provider, Secret, SourceId, Transport};
 use engine::pull::connect::{self, ConnectError};
+use engine::pull::decisions;
 use engine::pull::jobs::{self as syncs, Asked};
 use engine::pull::words::{self, cadence};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,6 @@ use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
 use crate::app::{App, DB_LIMIT};
-use crate::decisions;
 
 /// How many of the latest events a source tells.
 const EVENTS: i64 = 50;

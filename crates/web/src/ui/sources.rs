@@ -12,6 +12,7 @@ use serde::Deserialize;
 use store::forgotten;
 use store::jobs::{self, Filter, Job};
 use store::sources::{self, Event, Source};
+use store::spend::Month;
 
 use super::card::Doing;
 use super::channels::given;
@@ -19,11 +20,12 @@ use super::flash::flashes;
 use super::job::{self, sentence};
 use super::layout::Layout;
 use super::source;
-use super::text::{When, clipped, plural};
+use super::text::{When, clipped, dollars, number, plural};
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::Query;
 use crate::api::sources::{AddSource, add};
+use crate::api::usage;
 use crate::app::{App, DB_LIMIT};
 
 pub(super) const HERE: &str = "/sources";
@@ -37,11 +39,40 @@ struct SourcesPage {
     offers: Vec<Offer>,
     /// Sample data can be connected.
     has_samples: bool,
+    /// What a service's vectors cost, the newest month first; none: nothing was paid for.
+    months: Vec<MonthRow>,
+    /// What they may cost in a month; empty: there is no cap.
+    cap: String,
     /// Why the last try to connect failed, if one did.
     trouble: String,
     is_operator: bool,
     may_act: bool,
     csrf: String,
+}
+
+/// One month of one model.
+struct MonthRow {
+    key: String,
+    month: String,
+    model: String,
+    documents: String,
+    tokens: String,
+    cost: String,
+    per_thousand: String,
+}
+
+impl MonthRow {
+    fn new(month: &Month) -> Self {
+        Self {
+            key: format!("{} {}", month.month, month.model),
+            month: month.month.format("%B %Y").to_string(),
+            model: month.model.clone(),
+            documents: number(month.documents),
+            tokens: number(month.tokens),
+            cost: dollars(month.cost_micros),
+            per_thousand: month.per_thousand().map(dollars).unwrap_or_default(),
+        }
+    }
 }
 
 /// A source in few words.
@@ -201,7 +232,7 @@ struct Offer {
     brings: &'static str,
     /// Where its own pages ask a person; none while our app there is not set up.
     connect: Option<String>,
-    /// The same, to be read through its MCP server.
+    /// The same, to be read through the MCP server that the settings name.
     connect_mcp: Option<String>,
     takes_key: bool,
     /// How our app is made there.
@@ -258,6 +289,7 @@ pub(crate) async fn show(
 
 async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Result<Response, ApiError> {
     let watched = store::within(DB_LIMIT, watch(app, visitor, None)).await?;
+    let months = usage::load(app, visitor).await?;
     let now = app.env.clock.now();
     let page = SourcesPage {
         layout: Layout::new(visitor, now, "Sources", HERE),
@@ -265,6 +297,8 @@ async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Re
         cards: watched.iter().map(|watched| SourceCard::new(app, watched, now)).collect(),
         offers: Provider::ALL.iter().map(|provider| Offer::new(app, *provider)).collect(),
         has_samples: app.env.providers.uses_fixtures(),
+        months: months.iter().map(MonthRow::new).collect(),
+        cap: app.env.config.embed_cap_micros().map(dollars).unwrap_or_default(),
         trouble,
         is_operator: visitor.operates(),
         may_act: visitor.may(Scope::Write),

@@ -206,3 +206,13 @@ pub(super) fn short(error: &PullError) -> String {
     };
     format!("{kind}: {error}")
 }
+
+#[test]
+fn only_what_has_an_id_can_be_asked_for() {
+    for named in ["contact:51", "file:1AbC_d-9", "invoice:7"] {
+        assert!(is_named(named), "{named}");
+    }
+    for nameless in ["contact:?1a2b3c4d", "contact:", "answer", "", "?:"] {
+        assert!(!is_named(nameless), "{nameless}");
+    }
+}

@@ -12,13 +12,13 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use domain::shown::shown;
 use domain::{Caller, JobKind, Provider, SourceId, SourceStatus, TenantId, Transport};
+use engine::pull::decisions::{self, Again};
 use engine::pull::jobs::{self, Asked};
 use engine::pull::words::cadence;
 use engine::pull::words::figures::number;
 use engine::{Config, Env};
 use serde_json::{Value, json};
 use store::forgotten;
-use web::decisions::{self, Again};
 
 use self::connect::{FromStdin, dash};
 pub(super) use self::find::find;
@@ -49,7 +49,7 @@ enum Command {
         /// Sample data that ships with this program: no account anywhere.
         #[arg(long, conflicts_with_all = ["key", "mcp"])]
         fixtures: bool,
-        /// Read it through the provider's MCP server. Every sync reads everything then, since MCP knows no changes.
+        /// Read it through the MCP server that HUBSPOT_MCP_URL names. Every sync reads everything then, since MCP knows no changes.
         #[arg(long)]
         mcp: bool,
     },

@@ -11,7 +11,8 @@ use engine::pull::words::cadence;
 use engine::pull::words::figures::number;
 use engine::pull::words::{next_sync, read_by};
 use serde_json::{Value, json};
-use store::jobs::{Failure, Filter, Job};
+use store::failures::Failure;
+use store::jobs::{Filter, Job};
 use store::sources::{self, Event, Source};
 
 use super::super::{job, table, words};
@@ -68,7 +69,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
     let filter = Filter { source_id: Some(id), limit: 5, ..Filter::default() };
     let jobs = store::jobs::list(&mut conn, tenant_id, filter).await?;
     let health = words::health(&source, latest(&mut conn, &source).await?.as_ref());
-    let failures = store::jobs::failures(&mut conn, tenant_id, id, FAILURES).await?;
+    let failures = store::failures::list(&mut conn, tenant_id, id, FAILURES).await?;
     let n_failures = store::failures::count(&mut conn, tenant_id, id).await?;
     let events = sources::events(&mut conn, tenant_id, Some(id), 10).await?;
     if is_json {

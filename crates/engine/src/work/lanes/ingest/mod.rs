@@ -12,10 +12,10 @@ use domain::{Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId}
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::crash::{self, Point};
-use store::gates;
 use store::jobs::{self, Job, Progress};
 use store::queue::Queue;
 use store::sources::{self, Source, Tone};
+use store::{failures, gates};
 
 use self::fetch::Reader;
 use crate::Env;
@@ -366,7 +366,7 @@ impl Run<'_> {
             }
         }
         jobs::end(&mut effect, at, tenant_id, self.job_id, JobStatus::Completed, None).await?;
-        jobs::clear_failures(&mut effect, tenant_id, source_id, &[UNREADABLE]).await?;
+        failures::clear(&mut effect, tenant_id, source_id, &[UNREADABLE]).await?;
         Queue::new(ClientFactsOf::NAME)?.send(&mut effect, tenant_id, &[ClientFactsOf { source_id }]).await?;
         if self.job.error_details.as_array().is_some_and(|troubles| !troubles.is_empty()) {
             let what = "Recovered: the sync went on where it had stopped, and came to its end";

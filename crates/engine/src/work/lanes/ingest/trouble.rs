@@ -7,7 +7,7 @@ use connectors::pull::PullError;
 use domain::Fault;
 use serde_json::{Value, json};
 use store::sources::{self, Tone};
-use store::{Tx, gates, jobs};
+use store::{Tx, failures, gates, jobs};
 
 use super::{Run, Trouble, UNREADABLE};
 use crate::pull::tokens::{self, NoToken};
@@ -75,7 +75,7 @@ impl Run<'_> {
             gates::close(&mut effect, at, &breaker, Duration::from_secs(secs), what).await?;
         }
         if !unread.is_empty() {
-            jobs::note_failures(&mut effect, at, tenant_id, self.source_id, self.job_id, unread).await?;
+            failures::note(&mut effect, at, tenant_id, self.source_id, self.job_id, unread).await?;
         }
         let told = format!("{what}; it is tried again by itself");
         self.write(&mut effect, kind, what, true, Some(&told)).await?;

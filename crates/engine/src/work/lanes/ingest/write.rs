@@ -6,7 +6,7 @@ use serde_json::json;
 use store::crash::{self, Point};
 use store::jobs::{self, Progress};
 use store::memory::documents;
-use store::sources;
+use store::{failures, sources};
 
 use super::{Checkpoint, Run, Trouble};
 use crate::memory::{Batch, Change, remember};
@@ -46,9 +46,9 @@ impl Run<'_> {
             jobs::note_seen(&mut effect, tenant_id, self.job_id, &names).await?;
         }
         let read: Vec<&str> = named.iter().chain(&gone).map(String::as_str).collect();
-        jobs::clear_failures(&mut effect, tenant_id, source_id, &read).await?;
+        failures::clear(&mut effect, tenant_id, source_id, &read).await?;
         if !failed.is_empty() {
-            jobs::note_failures(&mut effect, at, tenant_id, source_id, self.job_id, &failed).await?;
+            failures::note(&mut effect, at, tenant_id, source_id, self.job_id, &failed).await?;
         }
         let place = after.stored()?;
         let step = self.step(kind, after);

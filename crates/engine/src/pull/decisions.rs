@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use domain::{JobId, SourceId, SourceStatus, TenantId};
-use engine::Env;
-use engine::pull::jobs::{self, Asked};
-use engine::pull::words::{cadence, is_named};
 use store::failures;
 use store::sources::{self, Tone};
+
+use super::is_named;
+use super::jobs::{self, Asked};
+use super::words::cadence;
+use crate::Env;
 
 /// So many one job reads again: what one commit writes.
 pub const MOST: usize = 500;
@@ -37,7 +39,7 @@ pub async fn retry(
     by: &str,
 ) -> store::Result<Again> {
     let mut conn = env.db.acquire().await?;
-    if external_id.contains('\0') || !store::jobs::is_failure(&mut conn, tenant_id, source_id, external_id).await? {
+    if external_id.contains('\0') || !failures::exists(&mut conn, tenant_id, source_id, external_id).await? {
         return Ok(Again::Unknown);
     }
     drop(conn);
@@ -80,7 +82,7 @@ pub async fn skip(env: &Env, tenant_id: TenantId, source_id: SourceId, external_
         return Ok(false);
     }
     let mut tx = env.db.begin().await?;
-    let is_skipped = store::jobs::skip_failure(&mut tx, env.clock.sql(), tenant_id, source_id, external_id).await?;
+    let is_skipped = failures::skip(&mut tx, env.clock.sql(), tenant_id, source_id, external_id).await?;
     tx.notify(sources::changed(tenant_id, source_id));
     tx.commit().await?;
     Ok(is_skipped)
