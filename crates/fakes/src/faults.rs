@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, stream};
@@ -63,6 +63,9 @@ pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Opt
         Manner::Endless => {
             let spaces = Bytes::from_static(&[b' '; 16 * 1024]);
             as_json(Body::from_stream(stream::repeat(spaces).map(Ok::<_, io::Error>)))
+        }
+        Manner::Bomb => {
+            ([(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")], Body::from(bomb())).into_response()
         }
         // Inside a tool's result, where its handler puts it.
         Manner::LostToken if path.starts_with("/mcp") => return None,
@@ -127,6 +130,32 @@ pub(crate) async fn spoil(manner: Manner, response: Response) -> Result<Response
 
 fn as_json(body: Body) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// One zero, and then over and over that it comes 258 times more: gzip, but for its sum, which comes after the harm.
+fn bomb() -> Vec<u8> {
+    const REPEATS: usize = 100 * 1024 * 1024 / 258;
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let (mut byte, mut n_bits) = (0_u8, 0);
+    let mut put = |code: u16, length: u32| {
+        for place in (0..length).rev() {
+            byte |= u8::from((code >> place) & 1 == 1) << n_bits;
+            n_bits += 1;
+            if n_bits == 8 {
+                packed.push(byte);
+                (byte, n_bits) = (0, 0);
+            }
+        }
+    };
+    put(0b110, 3); // the last block, with the codes that everybody knows
+    put(0x30, 8);
+    for _ in 0..REPEATS {
+        put(0xc5, 8);
+        put(0, 5);
+    }
+    put(0, 7 + 7); // the end of the block, and of its last byte
+    packed.extend([0; 8]);
+    packed
 }
 
 /// The first value comes before the true one, so that a reader which takes the first and one which takes the last disagree.

@@ -41,6 +41,8 @@ pub enum Manner {
     NulInStrings,
     /// A body that never ends.
     Endless,
+    /// A hundred megabytes of nothing, packed into less than one.
+    Bomb,
     /// The true answer, so long for each byte.
     Slow {
         per_byte: Duration,

@@ -15,6 +15,7 @@ mod plans;
 mod postgres;
 mod pull;
 mod pull_faults;
+mod pull_mcp;
 mod recordings;
 mod schema;
 mod spend;

@@ -21,7 +21,7 @@ use rmcp::transport::streamable_http_client::{
 
 use super::answer::{failed, unreadable, who};
 use super::tools::{Mapping, TOOLS};
-use super::wire::{DEADLINE, LastWords, Quiet, Wire};
+use super::wire::{LastWords, Quiet, Wire};
 use crate::Http;
 use crate::pull::PullError;
 
@@ -36,6 +36,8 @@ pub(super) struct Server {
     pub era: Mutex<Option<Era>>,
     /// After which it is taken for one of the old era.
     pub silence: Duration,
+    /// For one call, for all of a list of tools, and for the beginning.
+    pub deadline: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub(super) struct Connection {
     provider: Provider,
     client: RunningService<RoleClient, ClientConfig>,
     last_words: LastWords,
+    deadline: Duration,
 }
 
 impl Server {
@@ -82,6 +85,7 @@ impl Server {
             http: self.http.clone(),
             provider: self.provider,
             token: token.clone(),
+            deadline: self.deadline,
             probe_for: era.is_none().then_some(self.silence),
             last_words: last_words.clone(),
         };
@@ -102,7 +106,7 @@ impl Server {
             Some(Era::Modern) => ClientLifecycleMode::Discover { preferred_versions },
             Some(Era::Legacy) => ClientLifecycleMode::Initialize,
         };
-        let opened = tokio::time::timeout(DEADLINE, client.serve_with_lifecycle(transport, mode)).await;
+        let opened = tokio::time::timeout(self.deadline, client.serve_with_lifecycle(transport, mode)).await;
         let client = match opened {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => return Err(not_opened(self.provider, error, &last_words)),
@@ -112,7 +116,7 @@ impl Server {
         let version = client.peer_info().map(|server| server.protocol_version.clone());
         let found = if version.is_some_and(|version| version.has_initialize()) { Era::Legacy } else { Era::Modern };
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-        Ok(Connection { provider: self.provider, client, last_words })
+        Ok(Connection { provider: self.provider, client, last_words, deadline: self.deadline })
     }
 }
 
@@ -122,7 +126,7 @@ impl Connection {
         let call = CallToolRequestParams::new(mapping.tool).with_arguments(arguments);
         let forbidden =
             |code: &str| PullError::Forbidden { who: who(self.provider), code: format!("{code}: {}", mapping.tool) };
-        match tokio::time::timeout(DEADLINE, self.client.peer().call_tool_once(call)).await {
+        match tokio::time::timeout(self.deadline, self.client.peer().call_tool_once(call)).await {
             Ok(Ok(CallToolResponse::Complete(result))) => Ok(result),
             // There is nobody here to ask.
             Ok(Ok(CallToolResponse::InputRequired(_))) => Err(Broken::Said(forbidden("mcp_input_required"))),
@@ -134,7 +138,7 @@ impl Connection {
 
     /// All the tools of a provider are there, and take what they took: otherwise nothing is called at all.
     async fn check(&self) -> Result<(), PullError> {
-        let listed = tokio::time::timeout(DEADLINE, self.tools()).await;
+        let listed = tokio::time::timeout(self.deadline, self.tools()).await;
         let tools = listed.unwrap_or_else(|_| Err(too_slow(self.provider)))?;
         for mapping in TOOLS.iter().filter(|mapping| mapping.provider == self.provider) {
             let code = match tools.iter().find(|tool| tool.name == mapping.tool) {

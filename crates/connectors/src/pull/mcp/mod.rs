@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use self::answer::{Parser, Records, unreadable, who};
 use self::connection::{Broken, Connection, Server};
 use self::tools::{Mapping, TOOLS};
-use self::wire::SILENCE;
+use self::wire::{DEADLINE, SILENCE};
 use super::listing::{Lister, Listing, RawPage, is_passed_over, kinds};
 use super::trail::{Trail, follow};
 use super::{Account, Connector, Failed, Limit, PullError, endpoints, record};
@@ -39,7 +39,8 @@ pub fn mcp(
     let url = reqwest::Url::parse(mcp_url).context("the URL of an MCP server is no URL")?;
     ensure!(["http", "https"].contains(&url.scheme()) && url.has_host(), "the URL of an MCP server is none of the web");
     let url = url.as_str().into();
-    let server = Server { provider, url, http: http.clone(), era: Mutex::default(), silence: SILENCE };
+    let (era, silence, deadline) = (Mutex::default(), SILENCE, DEADLINE);
+    let server = Server { provider, url, http: http.clone(), era, silence, deadline };
     let lister = Mcp { server, open: Mutex::default() };
     Ok(Arc::new(Listing { provider, lister, identity: None, first_max_files: Some(drive_first_max) }))
 }

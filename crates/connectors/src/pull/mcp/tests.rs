@@ -55,7 +55,8 @@ impl Server {
     fn mcp(&self) -> Listing<Mcp> {
         let (provider, http) = (Provider::Hubspot, Http::new().expect("a client"));
         let (url, silence) = (self.url.as_str().into(), Duration::from_millis(300));
-        let server = Known { provider, url, http, era: Mutex::default(), silence };
+        let (era, deadline) = (Mutex::default(), super::wire::DEADLINE);
+        let server = Known { provider, url, http, era, silence, deadline };
         Listing { provider, lister: Mcp { server, open: Mutex::default() }, identity: None, first_max_files: None }
     }
 
@@ -447,4 +448,31 @@ fn an_address_that_is_none_of_the_web_is_refused() {
     for url in ["", "mcp.hubspot.com", "file:///etc/passwd", "https://"] {
         assert!(mcp(Provider::Hubspot, url, &http, 200).is_err(), "{url}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_answered_ends_at_its_deadline_and_leaves_no_connection() {
+    let (server, mut mcp) = says(|_| Reply { bytes: Vec::new(), is_silent: true }).await;
+    mcp.lister.server.deadline = Duration::from_secs(1);
+    for n_connections in [1, 2] {
+        let began = std::time::Instant::now();
+        let refused = first_page(&mcp, "one").await.expect_err("no page");
+        assert_eq!(short(&refused), "passing: HubSpot's MCP server did not answer in time");
+        assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+        assert_eq!(server.count("tools/list"), n_connections, "the connection that hung is used again");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_even_list_its_tools_ends_at_the_deadline() {
+    let server = Server::start(|asked| match asked.method().as_str() {
+        "tools/list" => Reply { bytes: Vec::new(), is_silent: true },
+        _ => modern(asked).unwrap_or_else(|| crm(asked)),
+    })
+    .await;
+    let mut mcp = server.mcp();
+    mcp.lister.server.deadline = Duration::from_secs(1);
+    let refused = first_page(&mcp, "one").await.expect_err("no page");
+    assert_eq!(short(&refused), "passing: HubSpot's MCP server did not answer in time");
+    assert_eq!(server.count("tools/call"), 0);
 }

@@ -24,7 +24,7 @@ use crate::Http;
 use crate::http::{io_kind, retry_after};
 use crate::pull::PullError;
 
-/// For one call, its answer included.
+/// For one call, unless a test is less patient.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 const ANSWER_MAX_BYTES: usize = 32 << 20;
 /// How long an unknown server may think about whether it is a modern one. rmcp itself goes on after ten seconds, but its transport still
@@ -75,6 +75,8 @@ pub(super) struct Wire {
     pub http: Http,
     pub provider: Provider,
     pub token: Secret,
+    /// For one call, its answer included.
+    pub deadline: Duration,
     /// The server's era is not known: a silence of so long means the old one.
     pub probe_for: Option<Duration>,
     pub last_words: LastWords,
@@ -158,7 +160,7 @@ impl Wire {
             .http
             .client()
             .request(method, url)
-            .timeout(DEADLINE)
+            .timeout(self.deadline)
             .headers(headers)
             .header(ACCEPT, "application/json, text/event-stream")
             .bearer_auth(self.token.reveal());
