@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::map::{CREATED, OBJECTS, Object};
-use self::wire::{Associations, Batch, BatchError, Details, Head, List};
+pub(super) use self::wire::BatchError;
+use self::wire::{Associations, Batch, Details, Head, List};
 use super::endpoints::{HUBSPOT, HUBSPOT_SEARCH};
 use super::http::{Answer, Api, Refused};
 use super::records::{Records, sorted};

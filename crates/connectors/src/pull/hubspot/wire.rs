@@ -99,7 +99,7 @@ pub(super) struct To {
 /// Of a batch, some may fail (207).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct BatchError {
+pub(in crate::pull) struct BatchError {
     category: Option<String>,
     sub_category: Option<String>,
 }

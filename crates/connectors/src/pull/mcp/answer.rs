@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::pull::PullError;
 use crate::pull::complaint::{self, Complaint, Meaning};
+use crate::pull::hubspot::BatchError;
 
 /// How many a page of QuickBooks has; a shorter one is the last.
 pub(super) const QUICKBOOKS_PAGE: usize = 100;
@@ -17,7 +18,7 @@ const RAW_MAX_CHARS: usize = 2_000;
 /// How a tool's result is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parser {
-    /// `{"results":[{id, properties, …}],"paging"?:{"next"?:{"after"}}}`, as HubSpot's own API says it.
+    /// `{"results":[{id, properties, …}],"errors"?:[…],"paging"?:{"next"?:{"after"}}}`, as HubSpot's own API says it.
     HubspotObjects,
     /// `{"results":[{"toObjectId", …}]}`: whom a record belongs to.
     HubspotAssociations,
@@ -73,9 +74,15 @@ fn hubspot_objects(provider: Provider, value: &Value) -> Result<Records, PullErr
     #[derive(Deserialize)]
     struct Objects {
         results: Vec<Map<String, Value>>,
+        #[serde(default)]
+        errors: Vec<BatchError>,
         paging: Option<Paging>,
     }
     let objects: Objects = shaped(provider, value)?;
+    // What failed for another reason than that it is not there may be there.
+    if !objects.errors.iter().all(BatchError::is_absence) {
+        return Err(PullError::Passing(format!("{} answered only a part of what was asked", who(provider))));
+    }
     let next = objects.paging.and_then(|paging| paging.next).map(|next| next.after);
     Ok(Records { records: objects.results.into_iter().map(Value::Object).collect(), next })
 }

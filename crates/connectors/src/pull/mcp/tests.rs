@@ -476,3 +476,25 @@ async fn a_server_that_does_not_even_list_its_tools_ends_at_the_deadline() {
     assert_eq!(short(&refused), "passing: HubSpot's MCP server did not answer in time");
     assert_eq!(server.count("tools/call"), 0);
 }
+
+#[tokio::test]
+async fn what_a_batch_could_not_read_is_not_gone() {
+    let (_server, mcp) = says(|asked| match asked.tool([]) {
+        (tool, []) if tool == "hubspot-batch-read-objects" => asked.text(json!({
+            "status": "COMPLETE", "results": [], "numErrors": 1,
+            "errors": [{ "status": "error", "category": "INTERNAL_ERROR", "message": "Nora" }],
+        })),
+        _ => crm(asked),
+    })
+    .await;
+    let refused = mcp.find(&Person::new().account(), &["contact:51".to_owned()]).await.expect_err("a part");
+    assert_eq!(short(&refused), "passing: HubSpot's MCP server answered only a part of what was asked");
+
+    let (_server, mcp) = says(|asked| {
+        let errors = json!([{ "status": "error", "category": "OBJECT_NOT_FOUND" }]);
+        asked.text(json!({ "status": "COMPLETE", "results": [], "numErrors": 1, "errors": errors }))
+    })
+    .await;
+    let found = mcp.find(&Person::new().account(), &["contact:51".to_owned()]).await.expect("an answer");
+    assert_eq!(found, (vec![], vec![]));
+}
