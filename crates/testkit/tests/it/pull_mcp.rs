@@ -208,6 +208,18 @@ async fn an_answer_that_is_no_mcp_costs_an_attempt_and_the_next_one_heals_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_token_that_a_tool_refuses_starts_the_pass_anew() {
+    for era in ERAS {
+        let (t, id) = over(era).await;
+        t.fakes.hubspot().fill_contacts(250);
+        t.fakes.next(&calls(era), Manner::LostToken); // waits for a call with a token
+        t.run().await;
+        assert_whole(&t, id, 0, era).await;
+        assert!(t.jobs(id).await[0].note.is_some(), "{era}: nobody was told");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_provider_no_longer_has_is_withdrawn_over_mcp_too() {
     for era in ERAS {
         let (t, id) = over(era).await;

@@ -44,8 +44,9 @@ impl Parser {
     pub fn read(self, provider: Provider, result: CallToolResult, page: Option<&str>) -> Result<Records, PullError> {
         if result.is_error == Some(true) {
             let text = texts(&result).join("\n");
-            return match self {
-                Self::DriveFile if status(&text) == Some(404) => Ok(Records { records: Vec::new(), next: None }),
+            return match (self, status(&text)) {
+                (Self::DriveFile, Some(404)) => Ok(Records { records: Vec::new(), next: None }),
+                (_, Some(400 | 404 | 410)) if self.goes_by_token(page) => Err(lost()),
                 _ => Err(refused(provider, &text)),
             };
         }
@@ -58,6 +59,16 @@ impl Parser {
             Self::QuickbooksEntities => quickbooks_entities(provider, &texts(&result), page),
         }
     }
+
+    /// Whether the page was asked for with a token that the server gave. QuickBooks' pages are counted by us.
+    pub fn goes_by_token(self, page: Option<&str>) -> bool {
+        page.is_some() && matches!(self, Self::HubspotObjects | Self::DriveFiles)
+    }
+}
+
+/// The server no longer takes the token of a page that it named itself.
+pub(super) fn lost() -> PullError {
+    PullError::CursorLost("the MCP server no longer knows our place in its list")
 }
 
 #[derive(Deserialize)]
@@ -196,6 +207,14 @@ pub(super) fn refused(provider: Provider, text: &str) -> PullError {
 fn status(text: &str) -> Option<u16> {
     let after = text.split("Error: ").skip(1);
     after.filter_map(|rest| rest.get(..3)?.parse().ok()).find(|status| (400..600).contains(status))
+}
+
+/// Whether an error of the protocol is about what we called with.
+pub(super) fn is_about_arguments(error: &ErrorData) -> bool {
+    match status(&error.message) {
+        Some(status) => matches!(status, 400 | 404 | 410),
+        None => error.code == ErrorCode::INVALID_PARAMS,
+    }
 }
 
 /// An error of the protocol: about the call itself, or about the server.

@@ -19,7 +19,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 
-use super::answer::{failed, unreadable, who};
+use super::answer::{failed, is_about_arguments, unreadable, who};
 use super::tools::{Mapping, TOOLS};
 use super::wire::{LastWords, Quiet, Wire};
 use crate::Http;
@@ -50,6 +50,8 @@ pub(super) enum Era {
 pub(super) enum Broken {
     /// The server has forgotten the session: a new connection may do it.
     SessionGone,
+    /// What we called with is not good: an argument, or the token of a page.
+    BadArguments(PullError),
     Said(PullError),
 }
 
@@ -157,7 +159,7 @@ impl Connection {
             let asked = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.client.peer().list_tools(Some(asked)).await.map_err(|error| match self.broken(error) {
                 Broken::SessionGone => PullError::Passing(format!("{} lost our session", who(self.provider))),
-                Broken::Said(error) => error,
+                Broken::BadArguments(error) | Broken::Said(error) => error,
             })?;
             tools.extend(page.tools);
             let Some(next) = page.next_cursor else { return Ok(tools) };
@@ -172,6 +174,9 @@ impl Connection {
     fn broken(&self, error: ServiceError) -> Broken {
         let provider = self.provider;
         Broken::Said(match error {
+            ServiceError::McpError(error) if is_about_arguments(&error) => {
+                return Broken::BadArguments(failed(provider, &error));
+            }
             ServiceError::McpError(error) => failed(provider, &error),
             ServiceError::TransportSend(error) => match sent(provider, error) {
                 Some(error) => error,

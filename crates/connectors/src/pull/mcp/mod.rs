@@ -17,7 +17,7 @@ use futures_util::{FutureExt as _, TryFutureExt as _};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use self::answer::{Parser, Records, unreadable, who};
+use self::answer::{Parser, Records, lost, unreadable, who};
 use self::connection::{Broken, Connection, Server};
 use self::tools::{Mapping, TOOLS};
 use self::wire::{DEADLINE, SILENCE};
@@ -162,7 +162,9 @@ impl Mcp {
                 Err(Broken::SessionGone) => {
                     return Err(PullError::Passing(format!("{} lost our session", who(provider))));
                 }
-                Err(Broken::Said(error)) => {
+                // The call was understood, so the connection is as good as before.
+                Err(Broken::BadArguments(_)) if mapping.parser.goes_by_token(page) => return Err(lost()),
+                Err(Broken::BadArguments(error) | Broken::Said(error)) => {
                     self.forget(account, &connection);
                     return Err(error);
                 }

@@ -498,3 +498,32 @@ async fn what_a_batch_could_not_read_is_not_gone() {
     let found = mcp.find(&Person::new().account(), &["contact:51".to_owned()]).await.expect("an answer");
     assert_eq!(found, (vec![], vec![]));
 }
+
+#[tokio::test]
+async fn a_page_token_that_is_refused_starts_the_pass_anew() {
+    let (_server, mcp) = says(|asked| match asked.tool(["after"]) {
+        (_, [after]) if !after.is_empty() => {
+            asked.tool_error(r#"Error listing: HubSpot API Error: 400 Bad Request - {"category":"VALIDATION_ERROR"}"#)
+        }
+        _ => crm(asked),
+    })
+    .await;
+    let person = Person::new();
+    let first = mcp.full(&person.account(), None, false).await.expect("a page");
+    let refused = mcp.full(&person.account(), Some(&first.next), false).await.expect_err("no page");
+    assert!(matches!(refused, PullError::CursorLost(_)), "{refused:?}");
+
+    // As an error of the protocol.
+    let (_server, mcp) = says(|asked| match asked.tool(["after"]) {
+        (_, [after]) if !after.is_empty() => asked.error("400 Bad Request", -32602),
+        _ => crm(asked),
+    })
+    .await;
+    let refused = mcp.full(&person.account(), Some(&first.next), false).await.expect_err("no page");
+    assert!(matches!(refused, PullError::CursorLost(_)), "{refused:?}");
+
+    // Without a token there is nothing to lose.
+    let (_server, mcp) = says(|asked| asked.tool_error("Error listing: HubSpot API Error: 400 Bad Request - {}")).await;
+    let refused = first_page(&mcp, "one").await.expect_err("no page");
+    assert!(matches!(refused, PullError::Unreadable { .. }), "{refused:?}");
+}
