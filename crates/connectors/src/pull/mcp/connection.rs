@@ -70,6 +70,11 @@ impl Server {
             Some(era) => match self.open(token, Some(era)).await {
                 // It may have become another server since.
                 Err(PullError::Forbidden { .. } | PullError::Unreadable { .. }) => self.open(token, None).await?,
+                // Perhaps just for now: the next one finds out.
+                Err(error @ PullError::Passing(_)) => {
+                    *self.era.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    return Err(error);
+                }
                 settled => settled?,
             },
         };

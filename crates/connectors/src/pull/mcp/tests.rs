@@ -527,3 +527,36 @@ async fn a_page_token_that_is_refused_starts_the_pass_anew() {
     let refused = first_page(&mcp, "one").await.expect_err("no page");
     assert!(matches!(refused, PullError::Unreadable { .. }), "{refused:?}");
 }
+
+/// So says rmcp's own server when it is told to speak older versions alone.
+#[tokio::test]
+async fn a_server_that_says_which_older_versions_it_knows_is_spoken_to_in_one() {
+    let server = Server::start(|asked| match asked.method().as_str() {
+        "server/discover" => {
+            let data = json!({ "supported": ["2025-06-18", "2025-11-25"], "requested": "2026-07-28" });
+            let error = json!({ "code": -32022, "message": "Unsupported protocol version", "data": data });
+            let answer = json!({ "jsonrpc": "2.0", "id": asked.call()["id"], "error": error });
+            raw_reply("400 Bad Request", "Content-Type: application/json\r\n", answer.to_string().as_bytes())
+        }
+        _ => legacy(asked).unwrap_or_else(|| crm(asked)),
+    })
+    .await;
+    let mcp = server.mcp();
+    let page = first_page(&mcp, "one").await.expect("a page");
+    assert_eq!((ids(&page.items), mcp.lister.server.era()), (vec!["contact:51"], Some(Era::Legacy)));
+}
+
+#[tokio::test]
+async fn a_server_that_became_an_older_one_is_found_out_at_the_next_try() {
+    let server = Server::start(|asked| match asked.method().as_str() {
+        "server/discover" => asked.error("400 Bad Request", -32000),
+        _ => legacy(asked).unwrap_or_else(|| crm(asked)),
+    })
+    .await;
+    let mcp = server.mcp();
+    *mcp.lister.server.era.lock().expect("an era") = Some(Era::Modern);
+    let refused = first_page(&mcp, "one").await.expect_err("no page");
+    assert_eq!(short(&refused), "passing: HubSpot's MCP server failed (-32000)");
+    first_page(&mcp, "one").await.expect("a page");
+    assert_eq!(mcp.lister.server.era(), Some(Era::Legacy));
+}

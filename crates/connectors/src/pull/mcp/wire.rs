@@ -11,7 +11,9 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
@@ -98,6 +100,7 @@ impl StreamableHttpClient for Wire {
         };
         let asked = async { self.post(uri, message, session_id, headers).await?.expect_initialized().await };
         match tokio::time::timeout(patience, asked).await {
+            Ok(Ok((answer, _))) if speaks_older_alone(&answer) => Ok(not_modern(id, "it speaks older versions")),
             Ok(answered) => answered.map(|(answer, session_id)| StreamableHttpPostResponse::Json(answer, session_id)),
             Err(_) => {
                 self.last_words.say(PullError::Passing(format!("{} did not answer in time", who(self.provider))));
@@ -294,6 +297,14 @@ impl Wire {
 fn is(answer: &Response, kind: &str) -> bool {
     let given = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     given.is_some_and(|given| given.starts_with(kind))
+}
+
+/// A server that names the versions it speaks, and ours of the modern era is not among them. rmcp would leave it at that.
+fn speaks_older_alone(answer: &ServerJsonRpcMessage) -> bool {
+    let ServerJsonRpcMessage::Error(error) = answer else { return false };
+    let supported = error.error.data.as_ref().and_then(|data| data.get("supported")?.as_array());
+    error.error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+        && supported.is_some_and(|known| known.iter().all(|version| version != ProtocolVersion::V_2026_07_28.as_str()))
 }
 
 /// As a server of the old era would answer the question whether it is a modern one.
