@@ -307,14 +307,15 @@ async fn a_place_the_provider_forgot_leads_to_a_full_pass_by_itself() {
     let t = Sources::new().await;
     let drive = t.connect(Provider::GoogleDrive).await;
     t.run().await;
-    sqlx::query("update connected_sources set cursors = jsonb_build_object('pageToken', '999999') where id = $1")
+    sqlx::query("update connected_sources set cursors = jsonb_build_object('page_token', '999999') where id = $1")
         .bind(drive.0)
         .execute(&mut *t.world.conn().await)
         .await
         .expect("a cursor nobody knows");
-    t.fakes.next("/drive/v3/changes", Manner::LostToken);
     t.sync(drive).await;
     t.run().await;
+    let feed: Vec<_> = t.fakes.ledger().into_iter().filter(|asked| asked.path == "/drive/v3/changes").collect();
+    assert!(feed.len() == 1 && feed[0].status.is_some_and(|status| status >= 400), "nobody was asked: {feed:?}");
     let job = t.jobs(drive).await.remove(0);
     assert_eq!((job.status.as_str(), job.kind.as_str()), ("completed", "full"), "{job:?}");
     assert!(job.note.is_some(), "nobody was told: {job:?}");
