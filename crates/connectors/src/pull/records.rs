@@ -2,6 +2,7 @@
 //! million does not take all memory.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -11,34 +12,44 @@ use serde_json::value::RawValue;
 use super::{Failed, Found, Item, RawItem, record};
 
 /// No provider gives more than it is asked for, and we ask for a thousand at most.
-const MOST: usize = 2_000;
+pub(super) const MOST: usize = 2_000;
 const RECORD_MAX_BYTES: usize = 1024 * 1024;
 /// HubSpot's and Drive's, QuickBooks', and that of a change of Drive's.
 const IDS: [&str; 3] = ["id", "Id", "fileId"];
 
-#[derive(Debug, Default)]
-pub(super) struct Records(Vec<Box<RawValue>>);
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Records(Rows<Box<RawValue>>);
 
-impl<'de> Deserialize<'de> for Records {
+/// Not too many of something.
+#[derive(Debug)]
+pub(super) struct Rows<T>(pub Vec<T>);
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Records;
+        struct Each<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Each<T> {
+            type Value = Rows<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "at most {MOST} records")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Records, A::Error> {
-                let mut records = Vec::new();
-                while let Some(record) = seq.next_element()? {
-                    if records.len() == MOST {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Rows<T>, A::Error> {
+                let mut rows = Vec::new();
+                while let Some(row) = seq.next_element()? {
+                    if rows.len() == MOST {
                         return Err(A::Error::custom("too many records"));
                     }
-                    records.push(record);
+                    rows.push(row);
                 }
-                Ok(Records(records))
+                Ok(Rows(rows))
             }
         }
-        deserializer.deserialize_seq(Each)
+        deserializer.deserialize_seq(Each(PhantomData))
     }
 }
 
@@ -47,7 +58,7 @@ pub(super) type Read = Result<RawItem, Failed>;
 
 impl Records {
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.0.len()
     }
 
     /// Each as `map` makes it of the provider's JSON; none of those that it wants nothing of.
@@ -64,7 +75,7 @@ impl Records {
 
     /// Each as the provider's JSON.
     pub fn each<'a>(&'a self, object: &'a str) -> impl Iterator<Item = Result<Value, Failed>> + 'a {
-        self.0.iter().map(move |record| parsed(object, record))
+        self.0.0.iter().map(move |record| parsed(object, record))
     }
 
     /// A part of each, where it has that part.
@@ -73,7 +84,7 @@ impl Records {
         pick: impl Fn(T) -> Option<U> + 'a,
     ) -> impl Iterator<Item = U> + 'a {
         // By way of a value, as `map` reads it: of a key that comes twice, both take the last.
-        self.0.iter().filter_map(move |record| pick(T::deserialize(parsed("", record).ok()?).ok()?))
+        self.0.0.iter().filter_map(move |record| pick(T::deserialize(parsed("", record).ok()?).ok()?))
     }
 }
 

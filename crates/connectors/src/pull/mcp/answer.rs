@@ -10,6 +10,7 @@ use serde_json::{Map, Number, Value, json};
 use crate::pull::PullError;
 use crate::pull::complaint::{self, Complaint, Meaning};
 use crate::pull::hubspot::BatchError;
+use crate::pull::records::{MOST, Rows};
 
 /// How many a page of QuickBooks has; a shorter one is the last.
 pub(super) const QUICKBOOKS_PAGE: usize = 100;
@@ -51,11 +52,11 @@ impl Parser {
             };
         }
         match self {
-            Self::HubspotObjects => hubspot_objects(provider, &content(provider, result)?),
-            Self::HubspotAssociations => hubspot_associations(provider, &content(provider, result)?),
-            Self::DriveFiles => drive_files(provider, &content(provider, result)?),
-            Self::DriveFile => Ok(Records { records: vec![drive_file(content(provider, result)?)], next: None }),
-            Self::DriveText => drive_text(provider, &content(provider, result)?),
+            Self::HubspotObjects => hubspot_objects(provider, &result),
+            Self::HubspotAssociations => hubspot_associations(provider, &result),
+            Self::DriveFiles => drive_files(provider, &result),
+            Self::DriveFile => Ok(Records { records: vec![drive_file(content(provider, &result)?)], next: None }),
+            Self::DriveText => drive_text(provider, &result),
             Self::QuickbooksEntities => quickbooks_entities(provider, &texts(&result), page),
         }
     }
@@ -81,28 +82,28 @@ struct Next {
     after: String,
 }
 
-fn hubspot_objects(provider: Provider, value: &Value) -> Result<Records, PullError> {
+fn hubspot_objects(provider: Provider, result: &CallToolResult) -> Result<Records, PullError> {
     #[derive(Deserialize)]
     struct Objects {
-        results: Vec<Map<String, Value>>,
+        results: Rows<Map<String, Value>>,
         #[serde(default)]
-        errors: Vec<BatchError>,
+        errors: Rows<BatchError>,
         paging: Option<Paging>,
     }
-    let objects: Objects = shaped(provider, value)?;
+    let objects: Objects = content(provider, result)?;
     // What failed for another reason than that it is not there may be there.
-    if !objects.errors.iter().all(BatchError::is_absence) {
+    if !objects.errors.0.iter().all(BatchError::is_absence) {
         return Err(PullError::Passing(format!("{} answered only a part of what was asked", who(provider))));
     }
     let next = objects.paging.and_then(|paging| paging.next).map(|next| next.after);
-    Ok(Records { records: objects.results.into_iter().map(Value::Object).collect(), next })
+    Ok(Records { records: objects.results.0.into_iter().map(Value::Object).collect(), next })
 }
 
 /// In the shape that a list of objects has them in.
-fn hubspot_associations(provider: Provider, value: &Value) -> Result<Records, PullError> {
+fn hubspot_associations(provider: Provider, result: &CallToolResult) -> Result<Records, PullError> {
     #[derive(Deserialize)]
     struct Associations {
-        results: Vec<Association>,
+        results: Rows<Association>,
         paging: Option<Paging>,
     }
     #[derive(Deserialize)]
@@ -110,44 +111,42 @@ fn hubspot_associations(provider: Provider, value: &Value) -> Result<Records, Pu
     struct Association {
         to_object_id: Number,
     }
-    let associations: Associations = shaped(provider, value)?;
-    let ids = associations.results.into_iter().map(|to| to.to_object_id.to_string());
+    let associations: Associations = content(provider, result)?;
+    let ids = associations.results.0.into_iter().map(|to| to.to_object_id.to_string());
     let next = associations.paging.and_then(|paging| paging.next).map(|next| next.after);
     Ok(Records { records: ids.map(|id| json!({ "id": id })).collect(), next })
 }
 
-fn drive_files(provider: Provider, value: &Value) -> Result<Records, PullError> {
+fn drive_files(provider: Provider, result: &CallToolResult) -> Result<Records, PullError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Files {
         // Google leaves out what is empty.
         #[serde(default)]
-        files: Vec<Map<String, Value>>,
+        files: Rows<Map<String, Value>>,
         next_page_token: Option<String>,
     }
-    let Files { files, next_page_token } = shaped(provider, value)?;
-    let records = files.into_iter().map(|file| drive_file(Value::Object(file))).collect();
+    let Files { files, next_page_token } = content(provider, result)?;
+    let records = files.0.into_iter().map(drive_file).collect();
     Ok(Records { records, next: next_page_token.filter(|token| !token.is_empty()) })
 }
 
 /// What the server calls `title` is `name` in Drive's own API.
-fn drive_file(mut file: Value) -> Value {
-    if let Some(fields) = file.as_object_mut()
-        && let Some(title) = fields.remove("title")
-    {
-        fields.insert("name".to_owned(), title);
+fn drive_file(mut file: Map<String, Value>) -> Value {
+    if let Some(title) = file.remove("title") {
+        file.insert("name".to_owned(), title);
     }
-    file
+    Value::Object(file)
 }
 
-fn drive_text(provider: Provider, value: &Value) -> Result<Records, PullError> {
+fn drive_text(provider: Provider, result: &CallToolResult) -> Result<Records, PullError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Text {
         #[serde(default)]
         file_content: String,
     }
-    let Text { file_content } = shaped(provider, value)?;
+    let Text { file_content } = content(provider, result)?;
     Ok(Records { records: vec![Value::String(file_content)], next: None })
 }
 
@@ -155,6 +154,9 @@ fn quickbooks_entities(provider: Provider, texts: &[&str], page: Option<&str>) -
     let Some((first, rest)) = texts.split_first() else { return Err(unreadable(provider, "gave an empty answer", "")) };
     let Some(found) = first.strip_prefix("Found ") else { return Err(refused(provider, first)) };
     let promised = found.split(' ').next().and_then(|number| number.parse().ok());
+    if rest.len() > MOST {
+        return Err(unreadable(provider, "gave far more records than it was asked for", first));
+    }
     if promised != Some(rest.len()) {
         return Err(unreadable(provider, "gave another number of records than it said", first));
     }
@@ -167,20 +169,21 @@ fn quickbooks_entities(provider: Provider, texts: &[&str], page: Option<&str>) -
     Ok(Records { records: records.into_iter().map(Value::Object).collect(), next })
 }
 
-/// What the server meant for programs; else what it meant for people, if that is one text and JSON.
-fn content(provider: Provider, result: CallToolResult) -> Result<Value, PullError> {
-    let texts = texts(&result);
+/// What the server meant for programs; else what it meant for people, if that is one text and JSON. Read straight into its shape, which
+/// has an end.
+fn content<T: DeserializeOwned>(provider: Provider, result: &CallToolResult) -> Result<T, PullError> {
+    const ANOTHER: &str = "gave an answer of another shape";
+    let texts = texts(result);
     match (&result.structured_content, &texts[..]) {
-        (Some(value), _) if !value.is_null() => Ok(value.clone()),
-        (_, [text]) => {
-            serde_json::from_str(text).map_err(|_| unreadable(provider, "gave a text that is no JSON", text))
+        (Some(value), _) if !value.is_null() => {
+            T::deserialize(value).map_err(|_| unreadable(provider, ANOTHER, &value.to_string()))
         }
+        (_, [text]) => serde_json::from_str(text).map_err(|error| {
+            let what = if error.is_data() { ANOTHER } else { "gave a text that is no JSON" };
+            unreadable(provider, what, text)
+        }),
         _ => Err(unreadable(provider, "gave neither JSON nor one text of it", &texts.join("\n"))),
     }
-}
-
-fn shaped<T: DeserializeOwned>(provider: Provider, value: &Value) -> Result<T, PullError> {
-    T::deserialize(value).map_err(|_| unreadable(provider, "gave an answer of another shape", &value.to_string()))
 }
 
 fn texts(result: &CallToolResult) -> Vec<&str> {
@@ -293,6 +296,24 @@ mod tests {
             let Err(PullError::Unreadable { what, .. }) = read else { panic!("{blocks:?} was read as {read:?}") };
             assert!(what.starts_with("HubSpot's MCP server gave "), "{what}");
         }
+    }
+
+    #[test]
+    fn an_answer_of_a_million_rows_is_no_answer() {
+        let rows = |n: usize, row: &str| vec![row; n].join(",");
+        for (n, is_read) in [(MOST, true), (MOST + 1, false), (1_000_000, false)] {
+            for (parser, text) in [
+                (Parser::HubspotObjects, format!(r#"{{"results":[{}]}}"#, rows(n, "{}"))),
+                (Parser::HubspotAssociations, format!(r#"{{"results":[{}]}}"#, rows(n, r#"{"toObjectId":1}"#))),
+                (Parser::DriveFiles, format!(r#"{{"files":[{}]}}"#, rows(n, "{}"))),
+            ] {
+                assert_eq!(parser.read(OURS, said(&[&text]), None).is_ok(), is_read, "{n} {parser:?}");
+            }
+        }
+        let line = format!("Found {} customers:", MOST + 1);
+        let mut blocks = vec![line.as_str()];
+        blocks.resize(MOST + 2, "{}");
+        assert!(Parser::QuickbooksEntities.read(OURS, said(&blocks), None).is_err());
     }
 
     #[test]

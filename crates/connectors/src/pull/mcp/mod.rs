@@ -22,12 +22,14 @@ use self::connection::{Broken, Connection, Server};
 use self::tools::{Mapping, TOOLS};
 use self::wire::{DEADLINE, SILENCE};
 use super::listing::{Lister, Listing, RawPage, is_passed_over, kinds};
-use super::trail::{Trail, follow};
+use super::trail::{Trail, follow, same_page};
 use super::{Account, Connector, Failed, Limit, PullError, endpoints, record};
 use crate::Http;
 
 /// Nobody has used it for so long: the pass it was for is over.
 const IDLE: Duration = Duration::from_secs(120);
+/// Of what a tool says of one record: whoever has more has a circle.
+const PAGES_OF_ONE_MAX: usize = 200;
 
 /// A provider's MCP server. `drive_first_max`: how many files a first sync takes.
 pub fn mcp(
@@ -133,13 +135,14 @@ impl Mcp {
     /// Every page of what a tool says of one record.
     async fn all(&self, account: &Account<'_>, mapping: &'static Mapping, id: &str) -> Result<Vec<Value>, PullError> {
         let (mut said, mut trail) = (Vec::new(), None::<Trail>);
-        loop {
+        for _ in 0..PAGES_OF_ONE_MAX {
             let page = trail.as_ref().map(|trail| trail.after.as_str());
             let Records { records, next } = self.ask(account, mapping, page, &[id]).await?;
             said.extend(records);
             let Some(token) = next else { return Ok(said) };
             trail = Some(follow(who(self.server.provider), trail, token)?);
         }
+        Err(same_page(who(self.server.provider)))
     }
 
     async fn ask(
