@@ -78,6 +78,11 @@ impl Records {
         self.0.0.iter().map(move |record| parsed(object, record))
     }
 
+    /// A part of one, if it is there and has that part.
+    pub fn head<T: DeserializeOwned>(&self, index: usize) -> Option<T> {
+        T::deserialize(parsed("", self.0.0.get(index)?).ok()?).ok()
+    }
+
     /// A part of each, where it has that part.
     pub fn heads<'a, T: DeserializeOwned, U>(
         &'a self,

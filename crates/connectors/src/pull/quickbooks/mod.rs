@@ -22,6 +22,8 @@ const LIMITS: [&Limit; 2] = [&QUICKBOOKS_SECOND, &QUICKBOOKS_MINUTE];
 const MINOR_VERSION: (&str, &str) = ("minorversion", "75");
 const PAGE: usize = 1_000;
 const FIND: usize = 100;
+/// How often a pass over one entity may go back because records moved meanwhile.
+const BACK_MAX: usize = 20;
 /// From there on an answer of changes may have left some out.
 const CHANGES_MAX: usize = 1_000;
 /// Changes are kept for 30 days; a day less, for the time that passes while we ask.
@@ -31,12 +33,55 @@ pub(super) struct Quickbooks {
     api: Api,
 }
 
-/// Where a full pass is. Positions are ours, so the trail is of first ids: an answer that never moves on is found by those.
-#[derive(Serialize, Deserialize)]
+/// Where a full pass is. Positions are ours, and all that come after a record move when it is deleted: a page begins with the last record
+/// of the one before, and where that is missing, one goes back. The trail is of last ids: an answer that never moves on is found by those.
+#[derive(Clone, Serialize, Deserialize)]
 struct QueryPlace {
     stream: usize,
     start: usize,
+    size: usize,
+    /// What has to come first.
+    known: Option<String>,
     trail: Option<Trail>,
+    n_back: usize,
+}
+
+impl QueryPlace {
+    fn of(stream: usize) -> Self {
+        Self { stream, start: 1, size: PAGE, known: None, trail: None, n_back: 0 }
+    }
+
+    fn statement(&self, object: &Object) -> String {
+        let (entity, inactive) = (object.entity, with_inactive(object, " where "));
+        format!(
+            "select * from {entity}{inactive} orderby Id startposition {} maxresults {}",
+            self.start,
+            self.size.max(self.least())
+        )
+    }
+
+    /// One that is new, and the known one.
+    fn least(&self) -> usize {
+        1 + usize::from(self.known.is_some())
+    }
+
+    /// After an answer that was too large; none when it was of one record.
+    fn smaller(&self) -> Option<Self> {
+        let least = self.least();
+        if self.size > least {
+            return Some(Self { size: (self.size / 2).max(least), ..self.clone() });
+        }
+        self.known.as_ref().map(|_| Self { start: self.start + 1, size: 1, known: None, ..self.clone() })
+    }
+
+    /// Records before this one are gone. Far enough for all that can have moved up meanwhile.
+    fn back(self) -> Result<Self, PullError> {
+        if self.n_back == BACK_MAX {
+            return Err(PullError::CursorLost("QuickBooks' list changes faster than it can be read"));
+        }
+        let start = self.start.saturating_sub(PAGE).max(1);
+        Ok(Self { start, known: None, trail: None, n_back: self.n_back + 1, ..self })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,41 +109,50 @@ impl Quickbooks {
         Ok(format!("/v3/company/{realm}/{rest}"))
     }
 
-    async fn query(&self, account: &Account<'_>, statement: &str) -> Result<Queried, PullError> {
+    async fn query(&self, account: &Account<'_>, statement: &str) -> Result<Queried, Refused> {
         let query = [MINOR_VERSION, ("query", statement)];
         let answer: Answer<Queried> = self.api.get(account, &LIMITS, &self.path(account, "query")?, &query).await?;
         Ok(answer.body)
     }
 
     async fn full_page(&self, account: &Account<'_>, place: Option<&Value>) -> Result<Page, PullError> {
-        let start = QueryPlace { stream: 0, start: 1, trail: None };
-        let place: QueryPlace = place.map(read_place).transpose()?.unwrap_or(start);
+        let mut place: QueryPlace = place.map(read_place).transpose()?.unwrap_or_else(|| QueryPlace::of(0));
         let Some(object) = OBJECTS.get(place.stream) else {
             return Err(PullError::CursorLost("our place in this account cannot be read"));
         };
-        let statement = format!(
-            "select * from {}{} orderby Id startposition {} maxresults {PAGE}",
-            object.entity,
-            with_inactive(object, " where "),
-            place.start,
-        );
-        let queried = self.query(account, &statement).await?;
+        let queried = loop {
+            match (self.query(account, &place.statement(object)).await, place.smaller()) {
+                (Err(Refused::TooLarge { .. }), Some(smaller)) => place = smaller,
+                (Err(Refused::TooLarge { most, .. }), None) => {
+                    let failed = record::failed(object.name, None, too_large(most), json!({ "position": place.start }));
+                    let next = QueryPlace { start: place.start + 1, size: PAGE, ..place };
+                    return Ok(more(Vec::new(), vec![failed], json!(next)));
+                }
+                (answer, _) => break answer?,
+            }
+        };
         let records = queried.response.of(object);
-        let (items, failed) = mapped(object, records);
-        // An empty page is the end, and a short one is not: what was cut short is not to be taken for all there is.
-        if records.len() > 0 {
-            let first = records.heads(|head: Head| record::plain_id(&head.id)).next();
-            let trail = match first {
-                Some(id) => Some(follow(self.api.who(), place.trail, id)?),
-                None => place.trail,
-            };
-            let next = QueryPlace { stream: place.stream, start: place.start + records.len(), trail };
-            return Ok(more(items, failed, json!(next)));
+        let id_of = |index: usize| records.head(index).and_then(|head: Head| record::plain_id(&head.id));
+        let (n_rows, n_known) = (records.len(), usize::from(place.known.is_some()));
+        let is_in_place = n_rows > 0 && (place.known.is_none() || place.known == id_of(0));
+        // A page without anything new is the end, and a short one is not: what was cut short is not to be taken for all there is.
+        if (is_in_place && n_rows == n_known) || (n_rows == 0 && place.start == 1) {
+            if place.stream + 1 == OBJECTS.len() {
+                return Ok(last(Vec::new(), Vec::new(), Value::Null));
+            }
+            return Ok(more(Vec::new(), Vec::new(), json!(QueryPlace::of(place.stream + 1))));
         }
-        if place.stream + 1 == OBJECTS.len() {
-            return Ok(last(items, failed, Value::Null));
+        if !is_in_place {
+            return Ok(more(Vec::new(), Vec::new(), json!(place.back()?)));
         }
-        Ok(more(items, failed, json!(QueryPlace { stream: place.stream + 1, start: 1, trail: None })))
+        let known = id_of(n_rows - 1);
+        let trail = match &known {
+            Some(id) => Some(follow(self.api.who(), place.trail.clone(), id.clone())?),
+            None => place.trail.clone(),
+        };
+        let (items, failed) = mapped(object, records, n_known);
+        let start = place.start + n_rows - usize::from(known.is_some());
+        Ok(more(items, failed, json!(QueryPlace { start, known, trail, ..place })))
     }
 
     async fn changes(&self, account: &Account<'_>, cursor: &Value) -> Result<Page, PullError> {
@@ -110,6 +164,8 @@ impl Quickbooks {
         let is_too_old = |now: Option<DateTime<Utc>>| now.is_some_and(|now| now - changed_since > LOOK_BACK);
         let answer = match answer {
             Err(Refused::Lasting { answered_at, .. }) if is_too_old(answered_at) => return Err(too_old()),
+            // It has no pages.
+            Err(Refused::TooLarge { .. }) => return Err(too_many()),
             answer => answer?,
         };
         let now = told_at(answer.body.time.as_deref(), answer.answered_at);
@@ -118,12 +174,12 @@ impl Quickbooks {
         }
         let entities = || answer.body.responses.iter().flat_map(|response| &response.entities);
         if entities().map(|entities| entities.len()).sum::<usize>() >= CHANGES_MAX {
-            return Err(PullError::CursorLost("QuickBooks reports too many changes at once to be sure of all"));
+            return Err(too_many());
         }
         let (mut items, mut failed) = (Vec::new(), Vec::new());
         for object in &OBJECTS {
             for entities in entities() {
-                let (changed, behind) = mapped(object, entities.of(object));
+                let (changed, behind) = mapped(object, entities.of(object), 0);
                 items.extend(changed);
                 failed.extend(behind);
             }
@@ -136,18 +192,26 @@ impl Quickbooks {
         let (mut items, mut failed) = (Vec::new(), Vec::new());
         for object in &OBJECTS {
             let ids = external_ids.iter().filter_map(|id| id.strip_prefix(object.name)?.strip_prefix(':'));
-            let ids: Vec<String> = ids.filter(|id| record::is_plain_id(id)).map(|id| format!("'{id}'")).collect();
-            for ids in ids.chunks(FIND) {
+            let ids: Vec<&str> = ids.filter(|id| record::is_plain_id(id)).collect();
+            let mut parts: Vec<&[&str]> = ids.chunks(FIND).rev().collect();
+            while let Some(ids) = parts.pop() {
                 let statement = format!(
-                    "select * from {} where Id in ({}){} maxresults {PAGE}",
+                    "select * from {} where Id in ('{}'){} maxresults {PAGE}",
                     object.entity,
-                    ids.join(", "),
+                    ids.join("', '"),
                     with_inactive(object, " and "),
                 );
-                let queried = self.query(account, &statement).await?;
-                let (present, behind) = mapped(object, queried.response.of(object));
-                items.extend(present);
-                failed.extend(behind);
+                match (self.query(account, &statement).await, ids) {
+                    (Err(Refused::TooLarge { most, .. }), [id]) => {
+                        failed.push(record::failed(object.name, Some(&json!(id)), too_large(most), Value::Null));
+                    }
+                    (Err(Refused::TooLarge { .. }), ids) => parts.extend(ids.chunks(ids.len().div_ceil(2)).rev()),
+                    (answer, _) => {
+                        let (present, behind) = mapped(object, answer?.response.of(object), 0);
+                        items.extend(present);
+                        failed.extend(behind);
+                    }
+                }
             }
         }
         Ok((items, failed))
@@ -212,6 +276,14 @@ impl Connector for Quickbooks {
     }
 }
 
+fn too_large(most: usize) -> String {
+    format!("it is larger than {} MiB", most >> 20)
+}
+
+fn too_many() -> PullError {
+    PullError::CursorLost("QuickBooks reports too many changes at once to be sure of all")
+}
+
 fn too_old() -> PullError {
     PullError::CursorLost("QuickBooks keeps changes for 30 days, and the last sync is longer ago")
 }
@@ -221,6 +293,8 @@ fn with_inactive(object: &Object, before: &str) -> String {
     if object.name == "customer" { format!("{before}Active in (true, false)") } else { String::new() }
 }
 
-fn mapped(object: &Object, records: &Records) -> Found {
-    sorted(records.read(object.name, |record| Some(map::raw(object.name, record))), map::item)
+/// Without the first so many, which are known.
+fn mapped(object: &Object, records: &Records, n_known: usize) -> Found {
+    let read = records.read(object.name, |record| Some(map::raw(object.name, record)));
+    sorted(read.skip(n_known), map::item)
 }

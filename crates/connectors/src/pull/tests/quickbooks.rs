@@ -1,6 +1,22 @@
 use serde_json::json;
 
+use super::super::http::Bounds;
+use super::super::quickbooks::Quickbooks;
 use super::*;
+
+/// The records that a statement asks for by position, of customers with these ids and names; there are no invoices.
+fn listed(asked: &Asked, customers: &[(u32, String)]) -> Reply {
+    let after = |word: &str| {
+        let rest = asked.line.split(word).nth(1).expect("a number");
+        rest.split(' ').next().and_then(|number| number.parse::<usize>().ok()).expect("a number")
+    };
+    let page = customers.iter().skip(after("startposition ") - 1).take(after("maxresults "));
+    let records: Vec<Value> = page.map(|(id, name)| json!({ "Id": id.to_string(), "DisplayName": name })).collect();
+    match asked.has("from Customer ") && !records.is_empty() {
+        true => ok(json!({ "QueryResponse": { "Customer": records } })),
+        false => ok(json!({ "QueryResponse": {} })),
+    }
+}
 
 fn rows(entity: &str, ids: std::ops::Range<u32>) -> Value {
     let records: Vec<Value> =
@@ -16,10 +32,9 @@ async fn a_full_pass_queries_each_entity_until_nothing_comes() {
         match asked.line.split("from ").last().expect("a statement") {
             line if line == format!("{customers} 1 maxresults 1000") => ok(rows("Customer", 1..1_001)),
             // A short page is not the end.
-            line if line == format!("{customers} 1001 maxresults 1000") => ok(rows("Customer", 2_000..2_003)),
-            line if line == format!("{customers} 1004 maxresults 1000") => ok(json!({ "QueryResponse": {} })),
+            line if line == format!("{customers} 1000 maxresults 1000") => ok(rows("Customer", 1_000..1_004)),
+            line if line == format!("{customers} 1003 maxresults 1000") => ok(rows("Customer", 1_003..1_004)),
             "Invoice orderby Id startposition 1 maxresults 1000" => ok(rows("Invoice", 1..2)),
-            "Invoice orderby Id startposition 2 maxresults 1000" => ok(json!({ "QueryResponse": {} })),
             line => panic!("{line}"),
         }
     })
@@ -37,8 +52,69 @@ async fn a_full_pass_queries_each_entity_until_nothing_comes() {
 async fn a_page_that_never_moves_on_ends_the_pass() {
     let server = Server::start(|_| ok(rows("Customer", 1..1_001))).await;
     let error = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect_err("no end");
-    assert_eq!(short(&error), "unreadable: QuickBooks gave the same page again");
-    assert_eq!(server.asked().len(), 2);
+    assert_eq!(short(&error), "lost: QuickBooks' list changes faster than it can be read");
+    assert_eq!(server.asked().len(), 42);
+}
+
+#[tokio::test]
+async fn a_record_that_is_deleted_during_a_pass_hides_no_other() {
+    // How many pages are read before something is deleted, and what.
+    for (n_before, gone) in
+        [(1, 0..1), (1, 500..700), (1, 999..1_000), (1, 1_200..2_100), (2, 0..2_099), (3, 2_099..2_100)]
+    {
+        let (n_asked, left) = (Mutex::new(0), gone.clone());
+        let server = Server::start(move |asked| {
+            let mut n_asked = n_asked.lock().expect("a number");
+            let is_there = |id: &u32| *n_asked < n_before || !left.contains(&(*id as usize - 1));
+            let customers: Vec<(u32, String)> = (1..=2_100).filter(is_there).map(|id| (id, "Ana".to_owned())).collect();
+            *n_asked += 1;
+            listed(asked, &customers)
+        })
+        .await;
+        let pages = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect("pages");
+        let met = all_ids(&pages);
+        let stayed = (1..=2_100).filter(|id| !gone.contains(&(id - 1))).map(|id| format!("customer:{id}"));
+        let missed: Vec<String> = stayed.filter(|id| !met.contains(&id.as_str())).collect();
+        assert!(missed.is_empty(), "{missed:?} are missed when {gone:?} are deleted");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_too_large_comes_in_smaller_ones_and_a_record_that_is_stays_behind() {
+    let size = |id: u32| if [40, 41, 90].contains(&id) { 9_000 } else { 300 };
+    let customers: Vec<(u32, String)> = (1..=100).map(|id| (id, "x".repeat(size(id)))).collect();
+    let server = Server::start(move |asked| match asked.has("where Id in ('") {
+        false => listed(asked, &customers),
+        true => {
+            let is_asked = |(id, _): &&(u32, String)| asked.has(&format!("'{id}'"));
+            let found = customers.iter().filter(is_asked);
+            let records: Vec<Value> =
+                found.map(|(id, name)| json!({ "Id": id.to_string(), "DisplayName": name })).collect();
+            ok(json!({ "QueryResponse": { "Customer": records } }))
+        }
+    })
+    .await;
+    let mut api = Api::new(&Http::new().expect("a client"), &server.url, Provider::Quickbooks);
+    api.json = Bounds { bytes: 8_192, ..api.json };
+    let (quickbooks, person) = (Quickbooks::new(api), Person::new());
+    let (mut met, mut n_behind, mut place) = (Vec::new(), 0, None);
+    loop {
+        let page = quickbooks.full(&person.account(), place.as_ref(), true).await.expect("a page");
+        met.extend(page.items.iter().map(|item| item.raw.external_id.clone()));
+        n_behind += page.failed.len();
+        place = Some(page.next);
+        if !page.more {
+            break;
+        }
+    }
+    let expected = (1..=100).filter(|id| size(*id) < 9_000).map(|id| format!("customer:{id}"));
+    assert_eq!((met, n_behind), (expected.collect::<Vec<_>>(), 3));
+    assert!(server.asked().len() < 100, "{} requests", server.asked().len());
+
+    let wanted: Vec<String> = (30..=60).map(|id| format!("customer:{id}")).collect();
+    let (items, failed) = quickbooks.find(&person.account(), &wanted).await.expect("an answer");
+    let behind: Vec<&str> = failed.iter().map(|failed| failed.external_id.as_str()).collect();
+    assert_eq!((items.len(), behind), (29, vec!["customer:40", "customer:41"]));
 }
 
 #[tokio::test]
