@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Days, NaiveTime, Utc};
+use chrono::{DateTime, Utc};
 use domain::Provider;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +16,8 @@ const GOOGLE_WAITS: [&str; 4] =
 const GOOGLE_DAILY: &str = "dailyLimitExceeded";
 const GOOGLE_WAIT: Duration = Duration::from_secs(30);
 const QUICKBOOKS_WAIT: Duration = Duration::from_secs(60);
+/// A day's allowance is back at a midnight that nobody tells: of the account's place for HubSpot, of California for Google.
+const DAILY_WAIT: Duration = Duration::from_secs(3_600);
 const CODE_MAX_BYTES: usize = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub(super) struct Complaint {
 }
 
 /// Of an answer that is no success.
-pub(super) fn heard(provider: Provider, status: u16, body: &[u8], answered_at: Option<DateTime<Utc>>) -> Complaint {
+pub(super) fn heard(provider: Provider, status: u16, body: &[u8]) -> Complaint {
     let said: Value = serde_json::from_slice(body).unwrap_or_default();
     let meaning = match status {
         429 => Meaning::Wait,
@@ -54,7 +56,7 @@ pub(super) fn heard(provider: Provider, status: u16, body: &[u8], answered_at: O
     match provider {
         Provider::Hubspot => {
             let code = ["/category", "/errorType", "/status"].into_iter().find_map(|at| word_at(&said, at));
-            Complaint { meaning, code, wait: hubspot_wait(&said, answered_at), told_at: None }
+            Complaint { meaning, code, wait: hubspot_wait(&said), told_at: None }
         }
         Provider::Quickbooks => {
             // Both spellings are QuickBooks' own.
@@ -67,7 +69,7 @@ pub(super) fn heard(provider: Provider, status: u16, body: &[u8], answered_at: O
             let is_wait = status == 403 && reasons.iter().any(|reason| GOOGLE_WAITS.contains(&reason.as_str()));
             let meaning = if is_wait { Meaning::Wait } else { meaning };
             let is_daily = reasons.iter().any(|reason| reason == GOOGLE_DAILY);
-            let wait = if is_daily { until_midnight(answered_at) } else { GOOGLE_WAIT };
+            let wait = if is_daily { DAILY_WAIT } else { GOOGLE_WAIT };
             Complaint { meaning, code: reasons.into_iter().next(), wait, told_at: None }
         }
     }
@@ -102,23 +104,14 @@ pub(super) fn hidden_in_success(provider: Provider, body: &[u8]) -> Option<Compl
 }
 
 /// The rolling window is ten seconds, and a search's is one.
-fn hubspot_wait(said: &Value, answered_at: Option<DateTime<Utc>>) -> Duration {
+fn hubspot_wait(said: &Value) -> Duration {
     let policy = said.get("policyName").and_then(Value::as_str).unwrap_or_default();
     let message = said.get("message").and_then(Value::as_str).unwrap_or_default();
     if policy.eq_ignore_ascii_case("DAILY") {
-        return until_midnight(answered_at);
+        return DAILY_WAIT;
     }
     let is_secondly = policy.eq_ignore_ascii_case("SECONDLY") || message.contains(" secondly limit");
     Duration::from_secs(if is_secondly { 1 } else { 10 })
-}
-
-/// A day's allowance is back at midnight. Whoever does not say when that is, is asked again in an hour.
-fn until_midnight(now: Option<DateTime<Utc>>) -> Duration {
-    let left = now.and_then(|now| {
-        let midnight = now.date_naive().checked_add_days(Days::new(1))?.and_time(NaiveTime::MIN).and_utc();
-        (midnight - now).to_std().ok()
-    });
-    left.unwrap_or(Duration::from_secs(3_600))
 }
 
 fn is_throttled(code: Option<&str>) -> bool {
@@ -153,10 +146,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn at(text: &str) -> Option<DateTime<Utc>> {
-        Some(text.parse().expect("a time"))
-    }
 
     #[test]
     fn a_refusal_is_known_by_its_status_and_by_the_providers_word() {
@@ -204,33 +193,26 @@ mod tests {
             (GoogleDrive, 429, json!({}), Wait, None),
             (GoogleDrive, 500, json!({}), Trouble, None),
         ] {
-            let complaint = heard(provider, status, body.to_string().as_bytes(), None);
+            let complaint = heard(provider, status, body.to_string().as_bytes());
             assert_eq!((complaint.meaning, complaint.code.as_deref()), (meaning, code), "{provider} {status} {body}");
         }
     }
 
     #[test]
     fn a_wait_is_as_long_as_the_providers_window() {
-        let noon = at("2026-11-15T12:00:00Z");
-        for (provider, body, answered_at, secs) in [
-            (Provider::Hubspot, json!({ "policyName": "TEN_SECONDLY_ROLLING" }), noon, 10),
-            (Provider::Hubspot, json!({ "message": "You have reached your ten_secondly_rolling limit." }), noon, 10),
-            (Provider::Hubspot, json!({ "message": "You have reached your secondly limit." }), noon, 1),
-            (Provider::Hubspot, json!({ "policyName": "SECONDLY" }), noon, 1),
-            (Provider::Hubspot, json!({ "policyName": "DAILY" }), noon, 43_200),
-            (Provider::Hubspot, json!({ "policyName": "DAILY" }), at("2026-12-31T23:59:59Z"), 1),
-            (Provider::Hubspot, json!({ "policyName": "DAILY" }), None, 3_600),
-            (Provider::Hubspot, json!("?"), noon, 10),
-            (Provider::Quickbooks, json!({}), noon, 60),
-            (Provider::GoogleDrive, json!({}), noon, 30),
-            (
-                Provider::GoogleDrive,
-                json!({ "error": { "errors": [{ "reason": "dailyLimitExceeded" }] } }),
-                noon,
-                43_200,
-            ),
+        for (provider, body, secs) in [
+            (Provider::Hubspot, json!({ "policyName": "TEN_SECONDLY_ROLLING" }), 10),
+            (Provider::Hubspot, json!({ "message": "You have reached your ten_secondly_rolling limit." }), 10),
+            (Provider::Hubspot, json!({ "message": "You have reached your secondly limit." }), 1),
+            (Provider::Hubspot, json!({ "policyName": "SECONDLY" }), 1),
+            // Never longer than an hour at a time.
+            (Provider::Hubspot, json!({ "policyName": "DAILY" }), 3_600),
+            (Provider::Hubspot, json!("?"), 10),
+            (Provider::Quickbooks, json!({}), 60),
+            (Provider::GoogleDrive, json!({}), 30),
+            (Provider::GoogleDrive, json!({ "error": { "errors": [{ "reason": "dailyLimitExceeded" }] } }), 3_600),
         ] {
-            let complaint = heard(provider, 429, body.to_string().as_bytes(), answered_at);
+            let complaint = heard(provider, 429, body.to_string().as_bytes());
             assert_eq!(complaint.wait, Duration::from_secs(secs), "{provider} {body}");
         }
     }

@@ -181,7 +181,7 @@ impl Api {
         if !status.is_success() {
             let bounds = Bounds { bytes: COMPLAINT_MAX_BYTES, ..bounds };
             let body = self.read(answer, bounds, account.token).await.unwrap_or_default();
-            let complaint = complaint::heard(self.provider, status.as_u16(), &body, answered_at(&headers));
+            let complaint = complaint::heard(self.provider, status.as_u16(), &body);
             return Err(self.refusal(status.as_u16(), &headers, complaint, account.token));
         }
         let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());

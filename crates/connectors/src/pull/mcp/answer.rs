@@ -195,7 +195,7 @@ pub(super) fn refused(provider: Provider, text: &str) -> PullError {
     let who = who(provider);
     let Some(status) = status(text) else { return unreadable(provider, "could not do what we asked for", text) };
     let said = text.find('{').map_or("", |start| &text[start..]);
-    let Complaint { meaning, code, wait, .. } = complaint::heard(provider, status, said.as_bytes(), None);
+    let Complaint { meaning, code, wait, .. } = complaint::heard(provider, status, said.as_bytes());
     match meaning {
         Meaning::Wait => PullError::RateLimited { who, retry_after: wait },
         Meaning::Token => PullError::Unauthorized { who },

@@ -151,7 +151,7 @@ async fn a_refusal_says_what_to_do_and_never_what_the_provider_wrote() {
             "429 Slow",
             "Date: Sun, 15 Nov 2026 12:00:00 GMT\r\n",
             r#"{"policyName":"DAILY"}"#,
-            "wait: HubSpot asked us to wait 43200 s",
+            "wait: HubSpot asked us to wait 3600 s",
         ),
     ] {
         assert_eq!(outcome(move || raw_reply(line, headers, body.as_bytes())).await, expected, "{line} {headers}");
