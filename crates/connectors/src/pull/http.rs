@@ -218,17 +218,18 @@ impl Api {
     fn refusal(&self, status: u16, headers: &HeaderMap, complaint: Complaint, token: &Secret) -> Refused {
         let who = self.who();
         let code = complaint.code.filter(|code| !token.reveal().contains(code.as_str()));
-        match complaint.meaning {
-            Meaning::Wait => {
-                let told = retry_after(headers, complaint.wait, WAIT_MAX);
-                PullError::RateLimited { who, retry_after: told.unwrap_or(complaint.wait) }.into()
+        let told = retry_after(headers, complaint.wait, WAIT_MAX);
+        match (complaint.meaning, told) {
+            (Meaning::Wait, told) => PullError::RateLimited { who, retry_after: told.unwrap_or(complaint.wait) }.into(),
+            (Meaning::Trouble, Some(retry_after)) if status == 503 => {
+                PullError::RateLimited { who, retry_after }.into()
             }
-            Meaning::Token => PullError::Unauthorized { who }.into(),
-            Meaning::Trouble => {
+            (Meaning::Token, _) => PullError::Unauthorized { who }.into(),
+            (Meaning::Trouble, _) => {
                 let code = code.map(|code| format!(", {code}")).unwrap_or_default();
                 PullError::Passing(format!("{who} is not well ({status}{code})")).into()
             }
-            Meaning::Lasting => {
+            (Meaning::Lasting, _) => {
                 Refused::Lasting { who, status, code, answered_at: complaint.told_at.or(answered_at(headers)) }
             }
         }

@@ -125,7 +125,9 @@ async fn a_refusal_says_what_to_do_and_never_what_the_provider_wrote() {
         // A word that is in the token may be a piece of it.
         ("403 Forbidden", "", r#"{"category":"7f3a"}"#, "refused: HubSpot refused what we asked for (http_403)"),
         ("500 Oops", "", "", "passing: HubSpot is not well (500)"),
-        ("503 Busy", "Retry-After: 7\r\n", "canary", "passing: HubSpot is not well (503)"),
+        ("503 Busy", "Retry-After: 7\r\n", "canary", "wait: HubSpot asked us to wait 7 s"),
+        ("503 Busy", "Retry-After: soon\r\n", "canary", "passing: HubSpot is not well (503)"),
+        ("500 Oops", "Retry-After: 7\r\n", "", "passing: HubSpot is not well (500)"),
         ("423 Locked", "", body, "passing: HubSpot is not well (423, MISSING_SCOPES)"),
         ("477 Moving", "", "", "passing: HubSpot is not well (477)"),
         ("408 Late", "", "", "passing: HubSpot is not well (408)"),
