@@ -303,6 +303,36 @@ async fn quickbooks_says_fault_with_200_and_drive_403_for_patience() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_months_quota_that_is_used_up_is_asked_about_once_an_hour_and_told() {
+    let t = Sources::new().await;
+    let id = t.connect(Provider::Quickbooks).await;
+    t.fakes.always("/quickbooks", Some(Manner::DailyLimit { retry_after: RetryAfter::Absent }));
+    let asked = t.fakes.requests("/quickbooks");
+    for _ in 0..10 {
+        t.run().await;
+        t.world.env.clock.advance(TimeDelta::seconds(90));
+    }
+    assert_eq!(t.fakes.requests("/quickbooks") - asked, 3, "asked again and again");
+    let told = "select count(*) from source_events where what like '%quota of the month%' and tone = 'trouble'";
+    assert_eq!(t.count(told).await, 1, "nobody was told");
+    run_for_hours(&t, 3).await;
+    assert!(t.fakes.requests("/quickbooks") - asked < 8, "{} requests", t.fakes.requests("/quickbooks") - asked);
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.error_count), ("pending", 0), "{job:?}");
+
+    t.fakes.behave();
+    run_for_hours(&t, 2).await;
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+    // A limit of a minute, later on, is one again.
+    t.fakes.next("/quickbooks", Manner::RateLimited { retry_after: RetryAfter::Absent });
+    t.sync(id).await;
+    t.run().await;
+    t.world.env.clock.advance(TimeDelta::seconds(90));
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status, "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_place_the_provider_forgot_leads_to_a_full_pass_by_itself() {
     let t = Sources::new().await;
     let drive = t.connect(Provider::GoogleDrive).await;

@@ -2,6 +2,7 @@
 //! ones are fetched.
 
 mod fetch;
+mod quota;
 mod trouble;
 mod write;
 

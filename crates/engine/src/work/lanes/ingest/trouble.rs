@@ -33,7 +33,7 @@ impl Run<'_> {
                     Err(no_token) => self.without_token(no_token).await,
                 };
             }
-            Trouble::Pull(error, _) => error,
+            Trouble::Pull(error, _) => self.more_patient(error).await?,
         };
         let (words, at) = (fault.to_string(), self.env.clock.sql());
         match fault {
