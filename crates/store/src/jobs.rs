@@ -149,6 +149,18 @@ pub async fn live(conn: &mut PgConnection, tenant_id: TenantId, source_id: Sourc
     Ok(id.map(JobId))
 }
 
+/// Whether a full pass of the source came to its end since then, or was given up.
+pub async fn has_full_since(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    since: DateTime<Utc>,
+) -> Result<bool> {
+    let sql = "select exists (select from public.sync_jobs
+                   where tenant_id = $1 and source_id = $2 and kind = 'full' and coalesce(finished_at, created_at) > $3)";
+    Ok(sqlx::query_scalar(sql).bind(tenant_id.0).bind(source_id.0).bind(since).fetch_one(conn).await?)
+}
+
 /// A worker has it in hand: running, and what it does now. `false`: it is over, or a person stopped it.
 pub async fn begin(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, id: JobId, step: &str) -> Result<bool> {
     let begun = sqlx::query(

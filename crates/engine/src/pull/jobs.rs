@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use connectors::pull::is_named;
 use domain::item::Action;
-use domain::{Caller, Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
+use domain::{Caller, Fault, JobId, JobKind, JobStatus, Provider, SourceId, SourceStatus, TenantId};
 use serde_json::{Value, json};
 use store::queue::Queue;
 use store::sources::{self, Source, Tone};
@@ -16,6 +16,8 @@ use crate::work::lanes::ingest::Ingest;
 /// Nightly syncs begin at this hour, UTC, and are spread over the hours after it.
 const NIGHT: u32 = 1;
 const SPREAD_SECS: u64 = 4 * 3_600;
+/// A week, and some hours less: the night of a full pass stays the same.
+const FULL_EVERY: TimeDelta = TimeDelta::hours(7 * 24 - 12);
 
 /// What came of asking for a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +96,23 @@ pub async fn sync_due(env: &Env) -> Result<usize, Fault> {
         let next = next_sync(env.clock.now(), due.sync_every_secs, source_id);
         sources::set_next_sync(&mut tx, tenant_id, source_id, Some(next)).await?;
         if let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? {
-            queue(env, &mut tx, &source, None, "schedule", &json!({})).await?;
+            let kind = is_full_due(env, &mut tx, &source).await?.then_some(JobKind::Full);
+            queue(env, &mut tx, &source, kind, "schedule", &json!({})).await?;
         }
         tx.commit().await?;
         started += 1;
     }
+}
+
+/// Whether everything is read again, for what no delta tells: records that were purged or merged, and who belongs to whom. Drive's changes
+/// tell all of it, and a full pass would bring in what the cap on its first sync left out. One that was given up is not due at once: what
+/// changes comes in meanwhile.
+async fn is_full_due(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<bool> {
+    if source.provider() == Some(Provider::GoogleDrive) {
+        return Ok(false);
+    }
+    let since = env.clock.now() - FULL_EVERY;
+    Ok(!jobs::has_full_since(tx, TenantId(source.tenant_id), SourceId(source.id), since).await?)
 }
 
 /// When a source is synced next. Daily ones at night, each at its own time, so that they do not all begin together.

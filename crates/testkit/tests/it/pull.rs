@@ -385,6 +385,32 @@ async fn syncs_start_by_themselves_at_night_once_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn everything_is_read_again_once_a_week_and_what_no_delta_tells_is_found() {
+    let t = Sources::new().await;
+    let (hubspot, drive) = (t.connect(Provider::Hubspot).await, t.connect(Provider::GoogleDrive).await);
+    t.run().await;
+    let purged = t.fakes.hubspot().ids("contacts").remove(0);
+    t.fakes.hubspot().purge("contacts", &purged);
+    let mut kinds = Vec::new();
+    for _ in 0..9 {
+        let (env, next) = (&t.world.env, t.source(hubspot).await.next_sync_at.expect("a time"));
+        env.clock.advance(next - env.clock.now() + TimeDelta::seconds(1));
+        jobs::sync_due(env).await.expect("syncs");
+        t.run().await;
+        let job = t.jobs(hubspot).await.remove(0);
+        assert_eq!(job.status, "completed", "{job:?}");
+        kinds.push(job.kind);
+        let is_there = t.documents(hubspot).await.contains(&format!("contact:{purged}"));
+        assert_eq!(is_there, !kinds.contains(&"full".to_owned()), "{kinds:?}");
+    }
+    // The seventh night, or the eighth, if it all began late in a day.
+    let n_before = kinds.iter().take_while(|kind| *kind == "delta").count();
+    assert!([6, 7].contains(&n_before) && kinds.iter().filter(|kind| *kind == "full").count() == 1, "{kinds:?}");
+    let of_drive = t.jobs(drive).await;
+    assert_eq!(of_drive.iter().filter(|job| job.kind == "full").count(), 1, "a first sync's cap would be in vain");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_the_old_era_is_read_as_well() {
     let fakes = Fakes::with_fixtures().await;
     let url = format!("{}/mcp-legacy/hubspot", fakes.url());
