@@ -68,10 +68,7 @@ fn company(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts> {
     facts.key("revenue", property("annualrevenue"), &[own.external_id]);
     facts.key("domain", property("domain"), &[own.external_id]);
 
-    let is_open = |told: &&Told<'_>| {
-        let stage = self::property(told, "dealstage").unwrap_or_default().to_lowercase();
-        told.document_type == "hubspot.deal" && !stage.starts_with("closed")
-    };
+    let is_open = |told: &&Told<'_>| told.document_type == "hubspot.deal" && !is_closed(told);
     let mut open: Vec<&Told<'_>> = related.iter().filter(is_open).collect();
     open.sort_by_key(|deal| {
         let closes = self::property(deal, "closedate").and_then(|text| moment(&text));
@@ -85,6 +82,15 @@ fn company(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts> {
         facts.key("deal_amount", self::property(latest, "amount"), &[latest.external_id]);
     }
     Some(facts.0)
+}
+
+/// Only the stages of HubSpot's own pipeline have names that say so.
+fn is_closed(deal: &Told<'_>) -> bool {
+    match property(deal, "hs_is_closed").as_deref() {
+        Some("true") => true,
+        Some("false") => false,
+        _ => property(deal, "dealstage").is_some_and(|stage| stage.to_lowercase().starts_with("closed")),
+    }
 }
 
 fn open_deal(deal: &Told<'_>) -> Value {
@@ -342,6 +348,23 @@ mod tests {
         assert_eq!(evidence(&facts, "open_deals"), ["deal:12", "deal:9", "deal:10", "deal:11"]);
         assert_eq!(evidence(&facts, "deal_stage"), ["deal:11"]);
         assert_eq!(evidence(&facts, "summary"), ["company:9"]);
+    }
+
+    #[test]
+    fn a_deal_of_any_pipeline_is_closed_when_hubspot_says_so() {
+        let own = hub("company", 9, json!({ "name": "Acme" }), &[]);
+        for (stage, said, is_open) in [
+            ("189340026", Some("true"), false),
+            ("189340021", Some("false"), true),
+            ("closed for the winter", Some("false"), true),
+            ("closedwon", None, false),
+            ("closedwon", Some(""), false),
+            ("contractsent", None, true),
+        ] {
+            let deal = hub("deal", 7, json!({ "dealstage": stage, "hs_is_closed": said }), &["9"]);
+            let facts = facts(&own, &[deal]).expect("facts");
+            assert_eq!(facts.key_facts.contains_key("open_deals"), is_open, "{stage} {said:?}");
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::{Shared, lock};
 /// Singular and plural; HubSpot numbers each type apart, so a contact and a company may have the same id.
 pub(crate) const TYPES: [(&str, &str); 3] = [("contact", "contacts"), ("company", "companies"), ("deal", "deals")];
 
+/// Of the default pipeline, and won and lost of the one for rentals: stages that a person makes have numbers.
+const CLOSED_STAGES: [&str; 4] = ["closedwon", "closedlost", "189340026", "189340027"];
+
 #[derive(Default)]
 pub(crate) struct Crm {
     types: BTreeMap<String, BTreeMap<u64, Object>>,
@@ -208,6 +211,10 @@ impl Object {
             "hs_object_id" => json!(id.to_string()),
             "createdate" => json!(iso(self.created_at)),
             name if name == modified_property(kind) => json!(iso(self.updated_at)),
+            "hs_is_closed" if kind == "deals" => {
+                let stage = self.properties.get("dealstage").and_then(Value::as_str).unwrap_or_default();
+                json!(CLOSED_STAGES.contains(&stage).to_string())
+            }
             name => self.properties.get(name).cloned().unwrap_or_default(),
         }
     }

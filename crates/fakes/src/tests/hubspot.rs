@@ -32,7 +32,7 @@ async fn lists_end_after_their_last_page_and_equal_the_fixtures() {
     let kinds = [
         ("contacts", "firstname,lastname,email,phone,company,jobtitle,lifecyclestage", 12_usize),
         ("companies", "name,domain,industry,numberofemployees,annualrevenue,city,state,phone,description", 6),
-        ("deals", "dealname,amount,dealstage,closedate,pipeline", 10),
+        ("deals", "dealname,amount,dealstage,closedate,pipeline,hs_is_closed", 10),
     ];
     for (kind, properties, n_records) in kinds {
         let query = format!("limit=4&properties={properties}&associations=companies");

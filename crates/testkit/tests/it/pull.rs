@@ -117,6 +117,7 @@ async fn fields_land_where_the_map_says() {
     let late = deal("Mowers", "contractsent", "900.50", "2026-12-24T00:00:00.000Z");
     let soon = deal("Ploughs", "qualifiedtobuy", "100", "2026-12-01T00:00:00.000Z");
     deal("Old", "closedwon", "5", "2026-01-01T00:00:00.000Z");
+    deal("Lost, of another pipeline", "189340027", "7", "2026-11-01T00:00:00.000Z");
     let books = t.fakes.quickbooks();
     let customer = books.put(
         "Customer",

@@ -45,7 +45,7 @@ pub(crate) static OBJECTS: [Object; 3] = [
         plural: "deals",
         document_type: "hubspot.deal",
         modified: "hs_lastmodifieddate",
-        properties: &["dealname", "amount", "dealstage", "closedate", "pipeline"],
+        properties: &["dealname", "amount", "dealstage", "closedate", "pipeline", "hs_is_closed"],
         has_companies: true,
     },
 ];
