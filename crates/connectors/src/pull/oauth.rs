@@ -190,6 +190,9 @@ impl OauthApp {
                 _ => {}
             }
         }
+        if let Some(error) = in_a_sentence(&said).filter(|_| status == 400 && self.provider == Provider::Hubspot) {
+            return Err(error);
+        }
         Err(match status {
             429 => GrantError::Wait { retry_after: retry_after(headers, WAIT, WAIT_MAX).unwrap_or(WAIT) },
             401 => GrantError::Revoked { code: "unauthorized" },
@@ -215,6 +218,21 @@ impl OauthApp {
             return self.unknown("did not answer in time");
         }
         GrantError::Unknown(format!("the connection to {who} broke{kind}"))
+    }
+}
+
+/// HubSpot's older endpoint has a code for what is wrong; the dated ones have one for everything, and a sentence.
+fn in_a_sentence(said: &Value) -> Option<GrantError> {
+    let message = said.get("message")?.as_str()?.to_lowercase().replace('_', " ");
+    let names = |thing: &str| message.contains(thing);
+    if names("refresh token") {
+        Some(GrantError::Revoked { code: "bad_refresh_token" })
+    } else if names("auth code") || names("authorization code") {
+        Some(GrantError::Revoked { code: "bad_auth_code" })
+    } else if names("client id") || names("client secret") {
+        Some(GrantError::OurClient)
+    } else {
+        None
     }
 }
 
@@ -354,6 +372,22 @@ mod tests {
             (400, None, r#"{"error":"invalid_grant","error_description":"canary"}"#, "revoked invalid_grant"),
             (400, None, r#"{"status":"BAD_REFRESH_TOKEN","message":"canary"}"#, "revoked bad_refresh_token"),
             (400, None, r#"{"status":"BAD_AUTH_CODE"}"#, "revoked bad_auth_code"),
+            (
+                400,
+                None,
+                r#"{"status":"error","category":"VALIDATION_ERROR","message":"missing or invalid refresh token"}"#,
+                "revoked bad_refresh_token",
+            ),
+            (
+                400,
+                None,
+                r#"{"category":"VALIDATION_ERROR","message":"Invalid refresh_token: canary"}"#,
+                "revoked bad_refresh_token",
+            ),
+            (400, None, r#"{"category":"VALIDATION_ERROR","message":"Unknown auth code"}"#, "revoked bad_auth_code"),
+            (400, None, r#"{"category":"VALIDATION_ERROR","message":"missing or unknown client id"}"#, "ours"),
+            (400, None, r#"{"category":"VALIDATION_ERROR","message":"Invalid input"}"#, "passing"),
+            (503, None, r#"{"message":"the refresh token service is down"}"#, "passing"),
             (401, None, r#"{"error":"invalid_client"}"#, "ours"),
             (400, None, r#"{"error":"unauthorized_client"}"#, "ours"),
             (400, None, r#"{"status":"BAD_CLIENT_ID"}"#, "ours"),

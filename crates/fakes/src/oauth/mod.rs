@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use crate::Shared;
 use crate::oauth::grants::{Book, Code, InvalidGrant, Issued};
 use crate::provider::Provider;
-use crate::shapes::{answer, error};
+use crate::shapes::{answer, error, hubspot};
 
 /// The client that is known here, with every provider.
 pub const CLIENT_ID: &str = "fakes-client";
@@ -124,7 +124,7 @@ async fn token(
         };
         match issued {
             Ok(issued) => answer(200, pair(provider, &issued)),
-            Err(InvalidGrant) => answer(400, invalid_grant(provider, field("grant_type"))),
+            Err(InvalidGrant) => invalid_grant(provider, field("grant_type")),
         }
     })
 }
@@ -175,13 +175,13 @@ pub(crate) fn hub_id(account: &str) -> u64 {
     Provider::Hubspot.account_id(account).parse().unwrap_or_default()
 }
 
-/// HubSpot has words of its own for it.
-fn invalid_grant(provider: Provider, grant_type: &str) -> Value {
-    match (provider, grant_type) {
+/// HubSpot's dated endpoint says it as it says everything.
+fn invalid_grant(provider: Provider, grant_type: &str) -> Response {
+    let refused = match (provider, grant_type) {
         (Provider::Hubspot, "refresh_token") => {
-            json!({"status": "BAD_REFRESH_TOKEN", "message": "missing or invalid refresh token"})
+            return hubspot(400, "VALIDATION_ERROR", "missing or invalid refresh token");
         }
-        (Provider::Hubspot, _) => json!({"status": "BAD_AUTH_CODE", "message": "missing or unknown auth code"}),
+        (Provider::Hubspot, _) => return hubspot(400, "VALIDATION_ERROR", "missing or unknown auth code"),
         (Provider::GoogleDrive, "refresh_token") => {
             json!({"error": "invalid_grant", "error_description": "Token has been expired or revoked."})
         }
@@ -189,5 +189,6 @@ fn invalid_grant(provider: Provider, grant_type: &str) -> Value {
         (Provider::Quickbooks, _) => {
             json!({"error": "invalid_grant", "error_description": "Incorrect or invalid refresh token"})
         }
-    }
+    };
+    answer(400, refused)
 }

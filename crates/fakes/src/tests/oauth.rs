@@ -86,7 +86,8 @@ async fn consent_leads_back_with_a_code_that_is_good_once() {
 async fn a_code_wants_its_verifier_its_minute_and_its_address() {
     let browser = Browser::of(Provider::Hubspot, Fakes::start().await).await;
     let back = browser.authorize(Provider::Hubspot, &[]).await;
-    assert_eq!(browser.exchange(Provider::Hubspot, &back["code"], "another").await.1["status"], "BAD_AUTH_CODE");
+    let (_, refused) = browser.exchange(Provider::Hubspot, &back["code"], "another").await;
+    assert_eq!(refused["message"], "missing or unknown auth code");
     let back = browser.authorize(Provider::Hubspot, &[]).await;
     browser.fakes.advance(Duration::from_secs(61));
     assert_eq!(browser.exchange(Provider::Hubspot, &back["code"], VERIFIER).await.0, 400);
@@ -159,8 +160,9 @@ async fn a_refresh_token_that_does_not_rotate_goes_on_until_it_is_revoked() {
     let (_, pair) = browser.refresh(provider, &token).await;
     let token = pair["refresh_token"].as_str().expect("one");
     browser.fakes.revoke(provider);
-    let refused = json!({"status": "BAD_REFRESH_TOKEN", "message": "missing or invalid refresh token"});
-    assert_eq!(browser.refresh(provider, token).await, (400, refused));
+    let (status, refused) = browser.refresh(provider, token).await;
+    assert_eq!((status, &refused["category"]), (400, &json!("VALIDATION_ERROR")));
+    assert_eq!(refused["message"], "missing or invalid refresh token");
 }
 
 #[tokio::test]
