@@ -26,11 +26,17 @@ impl Paced {
     }
 }
 
+/// How much there is at most at a time, and how long until as much is back. Who was idle may spend a quarter of a limit at once, and three
+/// quarters come back while its time passes: together never more than the limit.
+fn bucket(limit: &Limit, factor: f64) -> (f64, Duration) {
+    (f64::from(limit.units) * factor / 4.0, Duration::from_secs(u64::from(limit.per_secs)) / 3)
+}
+
 impl Pace for Paced {
     fn turn<'a>(&'a self, limit: &'static Limit, units: u32) -> BoxFuture<'a, Result<(), PullError>> {
         Box::pin(async move {
             let key = format!("turns:{}:{}", self.source_id, limit.name);
-            let (most, per) = (f64::from(limit.units) * self.factor, Duration::from_secs(u64::from(limit.per_secs)));
+            let (most, per) = bucket(limit, self.factor);
             let asked = async {
                 let mut conn = self.db.acquire().await?;
                 gates::take(&mut conn, &key, most, per, units, PATIENCE).await
@@ -47,5 +53,22 @@ impl Pace for Paced {
             }
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use connectors::pull::endpoints::{GOOGLE_DRIVE, HUBSPOT, HUBSPOT_SEARCH, QUICKBOOKS_MINUTE, QUICKBOOKS_SECOND};
+
+    use super::*;
+
+    #[test]
+    fn never_more_than_a_limit_goes_out_in_its_time() {
+        for limit in [&HUBSPOT, &HUBSPOT_SEARCH, &QUICKBOOKS_SECOND, &QUICKBOOKS_MINUTE, &GOOGLE_DRIVE] {
+            let (most, per) = bucket(limit, 1.0);
+            let in_its_time = most + most / per.as_secs_f64() * f64::from(limit.per_secs);
+            assert!(in_its_time < f64::from(limit.units) + 0.01, "{}: {in_its_time}", limit.name);
+            assert!(most >= 1.0, "{}: a request has to wait for itself", limit.name);
+        }
     }
 }
