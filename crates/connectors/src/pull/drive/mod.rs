@@ -109,9 +109,9 @@ impl Drive {
         let trail = place.trail.unwrap_or_else(|| Trail::start(page_token));
         let changes = self.changes(account, &trail.after).await?;
         let (mut items, mut failed, files) = told(&changes.changes);
-        // What is gone is told with the first part of a page that comes in several.
+        // What cannot be read is told with the first part of a page that comes in several. What is gone is told with each: the page is
+        // asked for again, and may tell of more.
         if !place.done.is_empty() {
-            items.clear();
             failed.clear();
         }
         let taken = self.take(account, files, place.done).await?;

@@ -181,6 +181,30 @@ async fn a_delta_follows_the_feed_to_its_end() {
 }
 
 #[tokio::test]
+async fn what_is_removed_between_the_parts_of_a_page_is_told() {
+    let n_asked = Mutex::new(0);
+    let server = Server::start(move |asked| {
+        if asked.has("/export") {
+            return text(asked);
+        }
+        let mut n_asked = n_asked.lock().expect("a number");
+        *n_asked += 1;
+        let change = |id: &str| json!({ "changeType": "file", "removed": false, "fileId": id, "file": file(id, DOC) });
+        let mut changes: Vec<Value> = ["heavy1", "heavy2", "heavy3", "heavy4", "heavy5"].map(change).to_vec();
+        if *n_asked > 1 {
+            // One changed again, and is further back in the feed: the page has room for what came after it.
+            changes.remove(0);
+            changes.push(json!({ "changeType": "file", "removed": true, "fileId": "b" }));
+        }
+        ok(json!({ "changes": changes, "newStartPageToken": "12" }))
+    })
+    .await;
+    let cursor = json!({ "page_token": "10" });
+    let pages = since(&*server.connector(Provider::GoogleDrive), &Person::new(), &cursor).await.expect("pages");
+    assert_eq!(all_ids(&pages), ["file:heavy1", "file:heavy2", "file:heavy3", "file:heavy4", "file:b", "file:heavy5"]);
+}
+
+#[tokio::test]
 async fn a_feed_that_lost_us_or_itself_is_not_followed() {
     for (reply, expected) in [
         (json!({ "changes": [], "nextPageToken": "10" }), "unreadable: Google Drive gave the same page again"),
