@@ -168,6 +168,11 @@ pub trait Connector: Send + Sync {
         place: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<Page, PullError>>;
 
+    /// How many records [`Connector::find`] is asked for at most.
+    fn find_max(&self) -> usize {
+        100
+    }
+
     /// These records as they are now, in no order; what is missing in the answer is gone at the provider.
     fn find<'a>(
         &'a self,

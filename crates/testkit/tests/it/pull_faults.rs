@@ -677,6 +677,25 @@ async fn what_a_failed_pass_met_goes_with_the_next_one_and_the_job_after_its_tim
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_files_that_are_tried_again_come_a_few_at_a_time() {
+    let t = Sources::empty().await;
+    let drive = t.fakes.drive();
+    let files: Vec<String> = (0..10).map(|n| drive.put_doc(&format!("Note {n}"), "before")).collect();
+    let id = t.connect(Provider::GoogleDrive).await;
+    t.run().await;
+    let cursor = t.source(id).await.cursors;
+    files.iter().for_each(|file| drive.set_text(file, "after"));
+    let names: Vec<String> = files.iter().map(|file| format!("file:{file}")).collect();
+    let (env, tenant) = (&t.world.env, t.world.tenant_id);
+    jobs::retry_failures(env, tenant, id, &names, "test").await.expect("a job");
+    t.run().await;
+    let job = t.jobs(id).await.remove(0);
+    assert_eq!((job.status.as_str(), job.n_updated), ("completed", 10), "{job:?}");
+    assert_eq!(job.checkpoint_data["items"].as_array().map(Vec::len), Some(2), "all came at once: {job:?}");
+    assert_eq!(t.source(id).await.cursors, cursor, "a few files moved the place of all");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
     let t = Sources::new().await;
     let (one, other) = (t.connect(Provider::Hubspot).await, {

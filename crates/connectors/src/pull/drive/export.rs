@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use super::map::{self, DOC_MIME};
 use super::wire::Head;
-use super::{Drive, LIMITS};
+use super::{AT_ONCE, Drive, LIMITS};
 use crate::pull::http::Refused;
 use crate::pull::records::Read;
 use crate::pull::{Account, Failed, Item, PullError, record};
 
-const AT_ONCE: usize = 4;
 /// A hundred files of 10 MB would be a page of a gigabyte.
 const TEXT_MAX_BYTES: usize = 32 * 1024 * 1024;
 

@@ -22,6 +22,7 @@ use super::{
 
 const LIMITS: [&Limit; 1] = [&GOOGLE_DRIVE];
 const PAGE: &str = "100";
+/// Files that are exported or looked up at the same time.
 const AT_ONCE: usize = 4;
 /// Files of drives that somebody shares are files like others.
 const ALL_DRIVES: [(&str, &str); 2] = [("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true")];
@@ -215,7 +216,11 @@ impl Connector for Drive {
         Box::pin(self.delta_page(account, cursor, place))
     }
 
-    /// Every file comes whole: a few dozen at a time are enough.
+    /// Every file comes with its text, of up to 10 MB.
+    fn find_max(&self) -> usize {
+        AT_ONCE
+    }
+
     fn find<'a>(
         &'a self,
         account: &'a Account<'a>,

@@ -29,9 +29,6 @@ use crate::work::{Lane, Lease, Outcome};
 const TURN: Duration = Duration::from_secs(60);
 /// Records that one commit takes, if the provider is that fast.
 const MOST_ITEMS: usize = 500;
-/// Documents that a full pass did not meet are asked for in such steps, before they count as gone.
-const ASKED_FOR: i64 = 100;
-
 /// A provider that loses our place oftener than that in one job is not well.
 const MOST_RESTARTS: u32 = 3;
 
@@ -274,10 +271,15 @@ impl Run<'_> {
         Ok(gates::worked(&mut conn, &[&breaker, &account]).await?)
     }
 
-    /// Just the records that somebody asked for.
+    /// Just the records that somebody asked for, a few at a time.
     async fn pull_items(&self, kind: JobKind, checkpoint: &mut Checkpoint) -> Result<bool, Trouble> {
-        let (items, failed, gone) = self.reader.find(&checkpoint.items).await?;
-        let after = Checkpoint { phase: Phase::Finish, ..checkpoint.clone() };
+        let n_now = checkpoint.items.len().min(self.reader.connector.find_max());
+        let (now, later) = checkpoint.items.split_at(n_now);
+        let (items, failed, gone) = self.reader.find(now).await?;
+        let after = match later {
+            [] => Checkpoint { phase: Phase::Finish, ..checkpoint.clone() },
+            later => Checkpoint { items: later.to_vec(), ..checkpoint.clone() },
+        };
         let page = Page { items, failed, next: Value::Null, more: false, note: None };
         let is_going = self.commit(kind, &after, vec![page], gone).await?;
         *checkpoint = after;
@@ -288,8 +290,8 @@ impl Run<'_> {
     async fn reconcile(&self, kind: JobKind, checkpoint: &mut Checkpoint) -> Result<bool, Trouble> {
         let mut conn = self.env.db.acquire().await?;
         let (types, after) = (self.reader.connector.document_types(), checkpoint.after.as_str());
-        let unseen =
-            jobs::unseen(&mut conn, self.tenant_id, self.source_id, self.job_id, types, after, ASKED_FOR).await?;
+        let most = i64::try_from(self.reader.connector.find_max()).unwrap_or(1);
+        let unseen = jobs::unseen(&mut conn, self.tenant_id, self.source_id, self.job_id, types, after, most).await?;
         drop(conn);
         let Some(last) = unseen.last() else {
             checkpoint.phase = Phase::Finish;
