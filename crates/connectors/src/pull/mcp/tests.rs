@@ -53,7 +53,11 @@ impl Asked {
 
 impl Server {
     fn mcp(&self) -> Listing<Mcp> {
-        let (provider, http) = (Provider::Hubspot, Http::new().expect("a client"));
+        self.mcp_of(Provider::Hubspot)
+    }
+
+    fn mcp_of(&self, provider: Provider) -> Listing<Mcp> {
+        let http = Http::new().expect("a client");
         let (url, silence) = (self.url.as_str().into(), Duration::from_millis(300));
         let (era, deadline) = (Mutex::default(), super::wire::DEADLINE);
         let server = Known { provider, url, http, era, silence, deadline };
@@ -70,10 +74,10 @@ impl Server {
     }
 }
 
-/// The tools of HubSpot's, and one that writes.
+/// The tools of every provider, and one that writes.
 fn tools() -> Vec<Value> {
     let mut tools = vec![json!({ "name": "hubspot-batch-create-objects", "inputSchema": { "type": "object" } })];
-    for mapping in TOOLS.iter().filter(|mapping| mapping.provider == Provider::Hubspot) {
+    for mapping in TOOLS {
         let schema: JsonObject = serde_json::from_str(mapping.schemas[0]).expect("a schema");
         tools.push(json!({ "name": mapping.tool, "description": "Reads.", "inputSchema": schema }));
     }
@@ -559,4 +563,74 @@ async fn a_server_that_became_an_older_one_is_found_out_at_the_next_try() {
     assert_eq!(short(&refused), "passing: HubSpot's MCP server failed (-32000)");
     first_page(&mcp, "one").await.expect("a page");
     assert_eq!(mcp.lister.server.era(), Some(Era::Legacy));
+}
+
+/// Two documents on two pages, and a picture.
+fn files(asked: &Asked) -> Reply {
+    let file = |id: &str, kind: &str| json!({ "id": id, "title": format!("File {id}"), "mimeType": format!("application/vnd.google-apps.{kind}") });
+    let (tool, [id, page]) = asked.tool(["fileId", "pageToken"]);
+    match (tool.as_str(), id.as_str(), page.as_str()) {
+        ("search_files", "", "") => {
+            asked.text(json!({ "files": [file("a", "document"), file("p", "drawing")], "nextPageToken": "~2" }))
+        }
+        ("search_files", "", "~2") => asked.text(json!({ "files": [file("s", "spreadsheet")] })),
+        ("get_file_metadata", "gone", "") => asked.tool_error("Drive API Error: 404 Not Found"),
+        ("get_file_metadata", id, "") => asked.text(file(id, "document")),
+        ("read_file_content", id, "") => asked.text(json!({ "fileContent": format!("Text of {id}") })),
+        other => panic!("nobody may call {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_drive_is_read_by_the_tools_of_googles_server() {
+    let (server, _) = says(files).await;
+    let drive = server.mcp_of(Provider::GoogleDrive);
+    let pages = all(&drive, &Person::new(), false).await.expect("a pass");
+    let read: Vec<(&str, &str)> = pages
+        .iter()
+        .flat_map(|page| &page.items)
+        .map(|item| (item.title.as_deref().unwrap_or_default(), item.text.as_str()))
+        .collect();
+    assert_eq!(read, [("File a", "Text of a"), ("File s", "Text of s")]);
+    let asked = ["file:a", "file:gone"].map(str::to_owned);
+    let (items, failed) = drive.find(&Person::new().account(), &asked).await.expect("an answer");
+    assert_eq!((ids(&items), failed), (vec!["file:a"], vec![]));
+}
+
+/// A hundred and one customers and an invoice, as text beside text.
+fn books(asked: &Asked) -> Reply {
+    let params = &asked.call()["params"]["arguments"]["params"];
+    let customers = (1..=101).map(|id| json!({ "Id": id.to_string(), "DisplayName": format!("Customer {id}") }));
+    let invoices = [json!({ "Id": "9", "TotalAmt": 120.5, "CustomerRef": { "value": "7" } })].into_iter();
+    let (tool, []) = asked.tool([]);
+    let (records, how): (Vec<Value>, &Value) = match tool.as_str() {
+        "search_customers" => (customers.collect(), params),
+        "search_invoices" => (invoices.collect(), &params["criteria"]),
+        other => panic!("nobody may call {other:?}"),
+    };
+    let wanted = params.pointer("/criteria/0/value").and_then(Value::as_array);
+    let number = |name: &str| how[name].as_u64().and_then(|number| usize::try_from(number).ok());
+    let found: Vec<&Value> = match wanted {
+        Some(wanted) => records.iter().filter(|record| wanted.contains(&record["Id"])).collect(),
+        None => records
+            .iter()
+            .skip(number("offset").expect("an offset") - 1)
+            .take(number("limit").expect("a limit"))
+            .collect(),
+    };
+    let mut blocks = vec![json!({ "type": "text", "text": format!("Found {} records:", found.len()) })];
+    blocks.extend(found.iter().map(|record| json!({ "type": "text", "text": record.to_string() })));
+    asked.result(json!({ "content": blocks }))
+}
+
+#[tokio::test]
+async fn a_company_is_read_by_the_tools_of_quickbooks_server() {
+    let (server, _) = says(books).await;
+    let quickbooks = server.mcp_of(Provider::Quickbooks);
+    let pages = all(&quickbooks, &Person::new(), false).await.expect("a pass");
+    let read = all_ids(&pages);
+    assert_eq!((read.len(), read[100], read[101], server.count("tools/call")), (102, "customer:101", "invoice:9", 3));
+    let asked = ["customer:7", "customer:404", "invoice:9"].map(str::to_owned);
+    let (items, failed) = quickbooks.find(&Person::new().account(), &asked).await.expect("an answer");
+    assert_eq!((ids(&items), failed), (vec!["customer:7", "invoice:9"], vec![]));
 }
