@@ -43,16 +43,6 @@ impl Http {
         answered.map(|_| ()).map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))
     }
 
-    /// Where a provider's page sends a browser on: what a person's consent leads to, without the person.
-    pub async fn follow(&self, url: &str) -> Result<String, Fault> {
-        let failed = |error: reqwest::Error| Fault::Transient(anyhow::Error::new(error.without_url()));
-        let answer = self.0.get(url).send().await.map_err(failed)?;
-        let location = answer.headers().get(reqwest::header::LOCATION).and_then(|value| value.to_str().ok());
-        location
-            .map(str::to_owned)
-            .ok_or_else(|| Fault::Refused { what: format!("the page answered {} and leads nowhere", answer.status()) })
-    }
-
     /// Posts as it is; returns the status and the beginning of the answer. The URL may carry a token, so it is in no error.
     pub async fn post(
         &self,
@@ -71,7 +61,7 @@ impl Http {
         Ok((status, text.chars().take(2_000).collect()))
     }
 
-    /// Where a GET is sent on to, unfollowed; none when it is answered otherwise. The URL may carry a token, so it is in no error.
+    /// Where a GET is sent on to, unfollowed, as a browser would be; none when it is answered otherwise. The URL may carry a token, so it is in no error.
     pub async fn sent_to(&self, url: &str) -> Result<Option<String>, Fault> {
         let answer = self.0.get(url).send().await;
         let answer = answer.map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))?;

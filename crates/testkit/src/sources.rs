@@ -65,7 +65,7 @@ impl Sources {
 
     /// What the provider sends the person back with.
     pub async fn consent(&self, url: &str) -> Returned {
-        let answer = self.world.env.http.follow(url).await.expect("an answer of the provider's");
+        let answer = self.world.env.http.sent_to(url).await.expect("an answer of the provider's").expect("a way back");
         let query = query_of(&answer);
         let named = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         Returned {

@@ -179,9 +179,9 @@ impl<L: Lister> Listing<L> {
 impl<L: Lister> Connector for Listing<L> {
     fn document_types(&self) -> &'static [&'static str] {
         match self.provider {
-            Provider::Hubspot => &["hubspot.contact", "hubspot.company", "hubspot.deal"],
-            Provider::GoogleDrive => &["google_drive.doc", "google_drive.sheet"],
-            Provider::Quickbooks => &["quickbooks.customer", "quickbooks.invoice"],
+            Provider::Hubspot => hubspot::DOCUMENT_TYPES,
+            Provider::GoogleDrive => drive::DOCUMENT_TYPES,
+            Provider::Quickbooks => quickbooks::DOCUMENT_TYPES,
         }
     }
 
@@ -205,6 +205,11 @@ impl<L: Lister> Connector for Listing<L> {
         _: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<Page, PullError>> {
         async { Err(PullError::CursorLost("this transport knows no changes")) }.boxed()
+    }
+
+    /// Files come with their text.
+    fn find_max(&self) -> usize {
+        if self.provider == Provider::GoogleDrive { 4 } else { 100 }
     }
 
     fn find<'a>(

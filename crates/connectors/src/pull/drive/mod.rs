@@ -27,6 +27,9 @@ const AT_ONCE: usize = 4;
 /// Files of drives that somebody shares are files like others.
 const ALL_DRIVES: [(&str, &str); 2] = [("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true")];
 
+/// The types of its documents.
+pub(super) const DOCUMENT_TYPES: &[&str] = &["google_drive.doc", "google_drive.sheet"];
+
 pub(super) struct Drive {
     api: Api,
     first_max: usize,
@@ -186,7 +189,7 @@ impl Drive {
 
 impl Connector for Drive {
     fn document_types(&self) -> &'static [&'static str] {
-        &["google_drive.doc", "google_drive.sheet"]
+        DOCUMENT_TYPES
     }
 
     fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {

@@ -30,6 +30,9 @@ const COMPANY_PAGES_MAX: usize = 200;
 const GENERAL: [&Limit; 1] = [&HUBSPOT];
 const SEARCH: [&Limit; 2] = [&HUBSPOT, &HUBSPOT_SEARCH];
 
+/// The types of its documents.
+pub(super) const DOCUMENT_TYPES: &[&str] = &["hubspot.contact", "hubspot.company", "hubspot.deal"];
+
 pub(super) struct Hubspot {
     api: Api,
     version: String,
@@ -283,7 +286,7 @@ impl Hubspot {
 
 impl Connector for Hubspot {
     fn document_types(&self) -> &'static [&'static str] {
-        &["hubspot.contact", "hubspot.company", "hubspot.deal"]
+        DOCUMENT_TYPES
     }
 
     fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {

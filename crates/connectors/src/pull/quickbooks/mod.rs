@@ -29,6 +29,9 @@ const CHANGES_MAX: usize = 1_000;
 /// Changes are kept for 30 days; a day less, for the time that passes while we ask.
 const LOOK_BACK: TimeDelta = TimeDelta::days(29);
 
+/// The types of its documents.
+pub(super) const DOCUMENT_TYPES: &[&str] = &["quickbooks.customer", "quickbooks.invoice"];
+
 pub(super) struct Quickbooks {
     api: Api,
 }
@@ -225,7 +228,7 @@ impl Quickbooks {
 
 impl Connector for Quickbooks {
     fn document_types(&self) -> &'static [&'static str] {
-        &["quickbooks.customer", "quickbooks.invoice"]
+        DOCUMENT_TYPES
     }
 
     fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {

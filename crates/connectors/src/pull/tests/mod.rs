@@ -20,6 +20,20 @@ use super::*;
 /// When the server says that it answers.
 const DATE: &str = "Sun, 15 Nov 2026 12:00:00 GMT";
 
+impl Endpoints {
+    /// An address that is a provider's own, for consent alone; a test asks nobody else.
+    pub(super) fn of(provider: Provider) -> Self {
+        let authorize_url = match provider {
+            Provider::Hubspot => "https://app.hubspot.com/oauth/authorize",
+            Provider::GoogleDrive => "https://accounts.google.com/o/oauth2/v2/auth",
+            Provider::Quickbooks => "https://appcenter.intuit.com/connect/oauth2",
+        };
+        let nowhere = || "http://127.0.0.1:1".to_owned();
+        let (api_url, token_url) = (nowhere(), nowhere());
+        Self { api_url, authorize_url: authorize_url.to_owned(), token_url, mcp_url: None, version: None }
+    }
+}
+
 /// What the server was asked.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
