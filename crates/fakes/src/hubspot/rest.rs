@@ -166,12 +166,23 @@ pub(crate) fn known_type(kind: &str) -> Result<&'static str, Refused> {
 async fn guard(request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>().filter(|caller| caller.provider == Provider::Hubspot);
     match caller {
+        Some(caller) if caller.is_valid && !has_scopes(caller, request.uri().path()) => {
+            hubspot(403, "MISSING_SCOPES", "This app hasn't been granted all required scopes to make this call.")
+        }
         Some(caller) if caller.is_valid => next.run(request).await,
         Some(_) => {
             hubspot(401, "EXPIRED_AUTHENTICATION", "The OAuth token used to make this call expired 1 second(s) ago.")
         }
         None => hubspot(401, "INVALID_AUTHENTICATION", "Authentication credentials not found."),
     }
+}
+
+/// Every type that a path names wants a scope of its own. A token that nobody consented to may do everything.
+fn has_scopes(caller: &Caller, path: &str) -> bool {
+    let granted = |kind: &str| caller.scope.split(' ').any(|scope| scope == format!("crm.objects.{kind}.read"));
+    let mut named =
+        TYPES.iter().map(|(_, plural)| *plural).filter(|plural| path.split('/').any(|part| part == *plural));
+    caller.scope.is_empty() || named.all(granted)
 }
 
 async fn list(

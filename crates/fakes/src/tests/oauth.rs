@@ -166,6 +166,20 @@ async fn a_refresh_token_that_does_not_rotate_goes_on_until_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn hubspot_shows_what_was_consented_to_and_nothing_else() {
+    let browser = Browser::of(Provider::Hubspot, Fakes::with_fixtures().await).await;
+    let scope = "crm.objects.contacts.read crm.objects.companies.read oauth";
+    let back = browser.authorize(Provider::Hubspot, &[("scope", scope)]).await;
+    let (_, pair) = browser.exchange(Provider::Hubspot, &back["code"], VERIFIER).await;
+    let browser = Browser { token: pair["access_token"].as_str().expect("one").to_owned(), ..browser };
+    for (kind, status) in [("contacts", 200), ("companies", 200), ("deals", 403)] {
+        let (answered, page) = browser.get_json(&format!("/hubspot/crm/objects/2026-03/{kind}")).await;
+        assert_eq!(answered, status, "{kind}: {page}");
+        assert_eq!(page["category"] == "MISSING_SCOPES", status == 403, "{kind}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn an_access_token_ends_with_its_time_by_order_and_with_the_grant() {
     let browser = Browser::of(Provider::Hubspot, Fakes::with_fixtures().await).await;
     let path = "/hubspot/crm/v3/objects/contacts";
