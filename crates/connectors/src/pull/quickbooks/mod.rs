@@ -46,12 +46,14 @@ struct QueryPlace {
     /// What has to come first.
     known: Option<String>,
     trail: Option<Trail>,
+    /// We have just gone back, perhaps not far enough.
+    is_back: bool,
     n_back: usize,
 }
 
 impl QueryPlace {
     fn of(stream: usize) -> Self {
-        Self { stream, start: 1, size: PAGE, known: None, trail: None, n_back: 0 }
+        Self { stream, start: 1, size: PAGE, known: None, trail: None, is_back: false, n_back: 0 }
     }
 
     fn statement(&self, object: &Object) -> String {
@@ -83,7 +85,7 @@ impl QueryPlace {
             return Err(PullError::CursorLost("QuickBooks' list changes faster than it can be read"));
         }
         let start = self.start.saturating_sub(PAGE).max(1);
-        Ok(Self { start, known: None, trail: None, n_back: self.n_back + 1, ..self })
+        Ok(Self { start, known: None, trail: None, is_back: true, n_back: self.n_back + 1, ..self })
     }
 }
 
@@ -128,7 +130,7 @@ impl Quickbooks {
                 (Err(Refused::TooLarge { .. }), Some(smaller)) => place = smaller,
                 (Err(Refused::TooLarge { most, .. }), None) => {
                     let failed = record::failed(object.name, None, too_large(most), json!({ "position": place.start }));
-                    let next = QueryPlace { start: place.start + 1, size: PAGE, ..place };
+                    let next = QueryPlace { start: place.start + 1, size: PAGE, is_back: false, ..place };
                     return Ok(more(Vec::new(), vec![failed], json!(next)));
                 }
                 (answer, _) => break answer?,
@@ -139,7 +141,8 @@ impl Quickbooks {
         let (n_rows, n_known) = (records.len(), usize::from(place.known.is_some()));
         let is_in_place = n_rows > 0 && (place.known.is_none() || place.known == id_of(0));
         // A page without anything new is the end, and a short one is not: what was cut short is not to be taken for all there is.
-        if (is_in_place && n_rows == n_known) || (n_rows == 0 && place.start == 1) {
+        let is_behind_all = n_rows == 0 && (place.start == 1 || (place.known.is_none() && !place.is_back));
+        if is_behind_all || (is_in_place && n_rows == n_known) {
             if place.stream + 1 == OBJECTS.len() {
                 return Ok(last(Vec::new(), Vec::new(), Value::Null));
             }
@@ -155,7 +158,7 @@ impl Quickbooks {
         };
         let (items, failed) = mapped(object, records, n_known);
         let start = place.start + n_rows - usize::from(known.is_some());
-        Ok(more(items, failed, json!(QueryPlace { start, known, trail, ..place })))
+        Ok(more(items, failed, json!(QueryPlace { start, known, trail, is_back: false, ..place })))
     }
 
     async fn changes(&self, account: &Account<'_>, cursor: &Value) -> Result<Page, PullError> {
