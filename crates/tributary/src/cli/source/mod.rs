@@ -265,7 +265,7 @@ async fn forget(
         return say(json!({ "id": id, "status": "disconnected" }), &words, is_json);
     }
     let going = engine::pull::connect::forget(env, tenant_id, id, &caller.key_name).await?.with_context(|| gone(id))?;
-    say(serde_json::to_value(&going)?, "disconnected; a worker removes what came from it, step by step", is_json)
+    say(serde_json::to_value(going)?, "disconnected; a worker removes what came from it, step by step", is_json)
 }
 
 /// What was done, as data or in words.

@@ -23,16 +23,16 @@ impl Run<'_> {
             return as_told;
         }
         let [.., account] = self.gates();
-        let mut tx = self.env.db.begin().await?;
-        let waits = gates::failed(&mut tx, &account).await?;
+        let mut note = self.lease.begin_note(self.env).await?;
+        let waits = gates::failed(&mut note, &account).await?;
         if waits == USED_UP_AFTER {
             let what = format!(
                 "{who} refuses however long we wait: its quota of the month may be used up. It is asked once an hour"
             );
             let (at, job_id) = (self.env.clock.sql(), Some(self.job_id));
-            sources::tell(&mut tx, at, self.tenant_id, self.source_id, job_id, Tone::Trouble, &what).await?;
+            sources::tell(&mut note, at, self.tenant_id, self.source_id, job_id, Tone::Trouble, &what).await?;
         }
-        tx.commit().await?;
+        note.commit().await?;
         if waits < USED_UP_AFTER {
             return as_told;
         }
