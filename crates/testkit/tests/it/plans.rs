@@ -53,18 +53,18 @@ async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
 #[tokio::test]
 async fn foreign_keys_are_checked_by_a_key_from_the_first_row_on() {
     let world = World::now().await;
-    let mut conn = world.conn().await;
+    let mut conn = store::bench::administrator(&world.database.admin).await.expect("a connection");
     let checks: Vec<(String, String, Vec<String>)> = sqlx::query_as(
         "select f.conrelid::regclass::text, f.confrelid::regclass::text,
              (select array_agg(a.attname::text order by k.nth) from unnest(f.confkey) with ordinality k (attnum, nth)
               join pg_attribute a on a.attrelid = f.confrelid and a.attnum = k.attnum)
          from pg_constraint f where f.contype = 'f' and f.connamespace::regnamespace::text <> 'pgmq'",
     )
-    .fetch_all(&mut *conn)
+    .fetch_all(&mut conn)
     .await
     .expect("foreign keys");
     let keys: Vec<String> = sqlx::query_scalar("select indexrelid::regclass::text from pg_index where indisunique")
-        .fetch_all(&mut *conn)
+        .fetch_all(&mut conn)
         .await
         .expect("keys");
     assert!(checks.len() > 20, "only {} foreign keys", checks.len());

@@ -16,9 +16,13 @@ const LISTS: &str = "/hubspot/crm";
 
 /// Runs, and lets an hour pass between two looks, until nothing is due any more.
 async fn run_for_hours(t: &Sources, hours: usize) {
+    let env = &t.world.env;
     for _ in 0..hours {
         t.run().await;
-        t.world.env.clock.advance(TimeDelta::minutes(61));
+        env.clock.advance(TimeDelta::minutes(67)); // an hour, and some more so as not to come all at once
+        let mut tx = env.db.begin().await.expect("a transaction");
+        store::queue::unpark_due(&mut tx, env.clock.sql(), 500).await.expect("what waited longer than an hour");
+        tx.commit().await.expect("committed");
     }
     t.run().await;
 }
