@@ -102,7 +102,7 @@ create unique index sync_jobs_live_key on public.sync_jobs (source_id)
     where status in ('pending', 'running', 'paused') and kind <> 'backfill';
 create unique index sync_jobs_live_backfill_key on public.sync_jobs (source_id)
     where status in ('pending', 'running', 'paused') and kind = 'backfill';
-create index sync_jobs_source_idx on public.sync_jobs (tenant_id, source_id, id);
+create index sync_jobs_source_idx on public.sync_jobs (source_id, id);
 create index sync_jobs_finished_idx on public.sync_jobs (finished_at) where finished_at is not null;
 select tributary.protect('public.sync_jobs');
 grant select on public.sync_jobs to authenticated;

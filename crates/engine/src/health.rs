@@ -7,7 +7,6 @@ use store::alerts::Finding;
 use store::queue::Counts;
 use store::sources::Unwell;
 use store::workers::{Health, Worker};
-use uuid::Uuid;
 
 use crate::Env;
 use crate::pull::words::figures::dollars;
@@ -54,7 +53,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
     findings.extend(failed.into_iter().map(|failed| Finding {
         kind: "sync_failed",
         subject: failed.job_id.to_string(),
-        what: format!("the last sync of {} was given up", named(&failed.provider, failed.source_id)),
+        what: format!("the last sync of {} was given up", a_source_at(&failed.provider)),
         todo: "open it, read why, then retry it; it goes on where it stopped".into(),
     }));
     let refusing = store::channels::refusing(&mut conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
@@ -120,9 +119,9 @@ pub async fn list_workers(env: &Env, conn: &mut store::Connection) -> store::Res
 const MANY_REFUSED: i64 = 20;
 const LONG_TRANSACTION: Duration = Duration::from_secs(300);
 
-/// A source as logs and alerts may call it: its own name can be a person's address.
-fn named(provider: &str, id: Uuid) -> String {
-    format!("{} source {id}", provider.parse::<Provider>().map_or("a", Provider::label))
+/// Not by its name, which may be somebody's address: alerts are logged, and outlive their source. The subject says which one it is.
+fn a_source_at(provider: &str) -> String {
+    provider.parse::<Provider>().map_or_else(|_| "a source".into(), |provider| format!("a {} source", provider.label()))
 }
 
 /// A source that does not go on until a person does something.
@@ -133,7 +132,7 @@ fn source_finding(source: &Unwell) -> Option<Finding> {
     Some(Finding {
         kind: if status == SourceStatus::TokenRefreshFailed { "source_reconnect" } else { "source_error" },
         subject: source.id.to_string(),
-        what: format!("{}: {}", named(&source.provider, source.id), what.trim_end_matches('.')),
+        what: what.trim_end_matches('.').to_owned(),
         todo: todo.trim_end_matches('.').to_owned(),
     })
 }
@@ -271,7 +270,7 @@ mod tests {
     #[test]
     fn a_source_that_needs_a_person_is_named_with_what_to_do() {
         let unwell = |status: SourceStatus, code: Option<&str>| Unwell {
-            id: Uuid::nil(),
+            id: uuid::Uuid::nil(),
             provider: "hubspot".into(),
             status: status.to_string(),
             status_message: code.map(str::to_owned),
@@ -280,8 +279,7 @@ mod tests {
             source_finding(&unwell(SourceStatus::TokenRefreshFailed, Some("refresh_token_invalid: invalid_grant")));
         let finding = finding.expect("a finding");
         assert_eq!(finding.kind, "source_reconnect");
-        let source = "HubSpot source 00000000-0000-0000-0000-000000000000";
-        assert_eq!(finding.what, format!("{source}: HubSpot no longer accepts our token (invalid_grant)"));
+        assert_eq!(finding.what, "HubSpot no longer accepts our token (invalid_grant)");
         assert_eq!(finding.todo, "Press Reconnect and allow it again; nothing read so far is lost");
         let finding = source_finding(&unwell(SourceStatus::ProviderError, Some("forbidden: MISSING_SCOPES")));
         assert_eq!(finding.expect("a finding").kind, "source_error");

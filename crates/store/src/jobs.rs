@@ -120,13 +120,12 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Res
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct GivenUp {
     pub job_id: Uuid,
-    pub source_id: Uuid,
     pub provider: String,
 }
 
 pub async fn given_up(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<GivenUp>> {
     Ok(sqlx::query_as(
-        "select j.id as job_id, s.id as source_id, s.provider from public.connected_sources s
+        "select j.id as job_id, s.provider from public.connected_sources s
          cross join lateral (select id, status from public.sync_jobs j where j.tenant_id = s.tenant_id and j.source_id = s.id
              order by id desc limit 1) j
          where s.tenant_id = $1 and s.status = 'active' and j.status = 'failed' order by s.created_at, s.id",

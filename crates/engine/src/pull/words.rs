@@ -108,9 +108,9 @@ pub fn is_synced(source: &Source) -> bool {
     matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
 }
 
-/// When it is read next, by itself; none while it is not.
-pub fn next_sync(source: &Source) -> Option<DateTime<Utc>> {
-    source.next_sync_at.filter(|_| is_synced(source))
+/// When it is read next, by itself; none while it is not. One that is due is read now.
+pub fn next_sync(source: &Source, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    source.next_sync_at.filter(|_| is_synced(source)).map(|at| at.max(now))
 }
 
 /// How a source is read.

@@ -13,7 +13,7 @@ use store::workers::Health;
 use super::flow::{self, FlowPart};
 use super::layout::Layout;
 use super::queues::LaneRow;
-use super::sources::{EventRow, SourceCard, watch};
+use super::sources::{EventRow, SourceCard, Watched, watch};
 use super::text::{When, clipped, number, shown, span, with_code};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
@@ -43,7 +43,7 @@ struct FindingRow {
     /// In parts; true for what a person types.
     todo: Vec<(bool, String)>,
     /// Where to do it; none when that is not on a page.
-    links: Vec<(String, &'static str)>,
+    links: Vec<(String, String)>,
 }
 
 pub(super) struct Tile {
@@ -83,7 +83,7 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
     let now = app.env.clock.now();
     html(&HomePage {
         layout: Layout::new(&visitor, now, "Home", "/"),
-        findings: overview.findings.iter().map(FindingRow::from).collect(),
+        findings: overview.findings.iter().map(|finding| FindingRow::new(finding, &watched)).collect(),
         flow,
         sources: watched.iter().map(|watched| SourceCard::new(&app, watched, now)).collect(),
         events: events.iter().map(|event| EventRow::new(event, now)).collect(),
@@ -94,8 +94,11 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
     })
 }
 
-impl From<&Finding> for FindingRow {
-    fn from(finding: &Finding) -> Self {
+impl FindingRow {
+    /// An alert names no source, since a name may be somebody's address; this page does.
+    fn new(finding: &Finding, watched: &[Watched]) -> Self {
+        let is_meant = |watched: &&Watched| watched.source.id.to_string() == finding.subject;
+        let source = watched.iter().find(is_meant).map(|watched| clipped(&watched.source.name, 100));
         let link = match finding.kind {
             "dead_letters" => Some(("/dead-letters".to_owned(), "Dead letters")),
             "dead_items" => Some((format!("/queues/{}?state=dead", finding.subject), "Show them")),
@@ -103,7 +106,9 @@ impl From<&Finding> for FindingRow {
                 Some(("/workers".to_owned(), "Workers"))
             }
             "channel_refuses" => Some((format!("/settings/channels/{}#refusals", finding.subject), "What it refused")),
-            "source_reconnect" | "source_error" => Some((format!("/sources/{}", finding.subject), "Open it")),
+            "source_reconnect" | "source_error" => {
+                Some((format!("/sources/{}", finding.subject), source.as_deref().unwrap_or("Open it")))
+            }
             "sync_failed" => Some((format!("/jobs/{}", finding.subject), "Open it")),
             "provider_client" => Some(("/sources".to_owned(), "Sources")),
             "schedule_failing" => Some(("#schedules".to_owned(), "Schedules")),
@@ -117,7 +122,11 @@ impl From<&Finding> for FindingRow {
         if let Some(first) = what.get_mut(..1) {
             first.make_ascii_uppercase();
         }
-        Self { what, todo: with_code(&todo), links: link.into_iter().collect() }
+        Self {
+            what,
+            todo: with_code(&todo),
+            links: link.into_iter().map(|(href, label)| (href, label.to_owned())).collect(),
+        }
     }
 }
 
@@ -186,18 +195,21 @@ mod tests {
     fn a_finding_leads_to_where_it_is_dealt_with() {
         let finding =
             |kind| Finding { kind, subject: "upkeep".into(), what: "2 items".into(), todo: "open Queues".into() };
-        let row = FindingRow::from(&finding("dead_items"));
-        assert_eq!(row.links, [("/queues/upkeep?state=dead".to_owned(), "Show them")]);
+        let row = FindingRow::new(&finding("dead_items"), &[]);
+        assert_eq!(row.links, [("/queues/upkeep?state=dead".to_owned(), "Show them".to_owned())]);
         assert_eq!(row.todo, [(false, "Open Queues".to_owned())]);
         let typed = Finding { todo: "run `tributary up`".into(), ..finding("no_worker") };
-        assert_eq!(FindingRow::from(&typed).todo, [(false, "Run ".to_owned()), (true, "tributary up".to_owned())]);
-        assert_eq!(FindingRow::from(&finding("source_reconnect")).links, [("/sources/upkeep".to_owned(), "Open it")]);
-        assert!(FindingRow::from(&finding("long_transaction")).links.is_empty());
+        assert_eq!(FindingRow::new(&typed, &[]).todo, [(false, "Run ".to_owned()), (true, "tributary up".to_owned())]);
+        assert_eq!(
+            FindingRow::new(&finding("source_reconnect"), &[]).links,
+            [("/sources/upkeep".to_owned(), "Open it".to_owned())]
+        );
+        assert!(FindingRow::new(&finding("long_transaction"), &[]).links.is_empty());
     }
 
     #[test]
     fn words_that_start_with_no_letter_stay() {
         let odd = Finding { kind: "x", subject: String::new(), what: "é".into(), todo: String::new() };
-        assert_eq!(FindingRow::from(&odd).what, "é");
+        assert_eq!(FindingRow::new(&odd, &[]).what, "é");
     }
 }

@@ -206,7 +206,7 @@ fn times(source: &Source, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
     let times = [
         ("Connected", Some(source.created_at)),
         ("Last synced", source.last_successful_sync_at),
-        ("Next sync", next_sync(source)),
+        ("Next sync", next_sync(source, now)),
         ("Token good until", source.token_expires_at),
     ];
     times.into_iter().filter_map(|(label, at)| Some((label, When::new(at?, now)))).collect()

@@ -155,7 +155,7 @@ impl SourceCard {
                 n => format!("{} could not be read", plural(n, "record", "records")),
             },
             last: When::maybe(source.last_successful_sync_at, now),
-            next: When::maybe(words::next_sync(source), now),
+            next: When::maybe(words::next_sync(source, now), now),
             reconnect: reconnect(app, source).filter(|_| is_stopped(source) && !is_being_forgotten),
             doing: live.map(|job| (format!("/jobs/{}", job.id), job::doing(job, now))),
         }

@@ -47,7 +47,7 @@ pub async fn list(env: &Env, tenant_id: TenantId, is_json: bool) -> anyhow::Resu
             health.word.to_owned(),
             number(source.n_documents),
             source.last_successful_sync_at.map_or_else(|| "never".into(), |at| table::ago(at, now)),
-            next_sync(source).map_or_else(String::new, |at| ahead(at, now)),
+            next_sync(source, now).map_or_else(String::new, |at| ahead(at, now)),
         ]
     };
     table::print(
@@ -95,7 +95,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
         ("connected", table::ago(source.created_at, now)),
         ("synced", source.last_successful_sync_at.map_or_else(|| "never".into(), |at| table::ago(at, now))),
         ("every", cadence::spelled(Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default())),
-        ("next sync", next_sync(&source).map(|at| ahead(at, now)).unwrap_or_default()),
+        ("next sync", next_sync(&source, now).map(|at| ahead(at, now)).unwrap_or_default()),
         (
             "token",
             source.token_expires_at.map(|at| format!("renewed by itself, next {}", ahead(at, now))).unwrap_or_default(),
