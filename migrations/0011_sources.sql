@@ -214,8 +214,9 @@ begin
     insert into tributary.budgets as b (tenant_id, month) values (p_tenant, this_month)
         on conflict (tenant_id, month) do update set month = b.month; -- one at a time from here on
     delete from tributary.reservations where tenant_id = p_tenant and made_at < p_now - interval '10 minutes';
-    select coalesce(sum(cost_micros), 0) into spent from public.usage where tenant_id = p_tenant and month = this_month;
+    -- In this order: what is settled between the two is counted twice, and not left out.
     select coalesce(sum(micros), 0) into set_aside from tributary.reservations where tenant_id = p_tenant;
+    select coalesce(sum(cost_micros), 0) into spent from public.usage where tenant_id = p_tenant and month = this_month;
     if spent + set_aside + p_micros <= p_cap then
         insert into tributary.reservations (id, tenant_id, micros, made_at) values (p_id, p_tenant, p_micros, p_now);
         return 'reserved';

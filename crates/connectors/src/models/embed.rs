@@ -13,13 +13,15 @@ use crate::Http;
 const BATCH_CHARS: usize = 200_000;
 
 /// Vectors, and what they took.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Embedded {
-    /// One of unit length per text, in order.
+    /// One of unit length per text, in order; of the first ones, where there is a `fault`.
     pub vectors: Vec<Vec<f32>>,
     pub calls: usize,
     /// As the service counts them; none where it does not say.
     pub tokens: Option<u64>,
+    /// Why the rest is missing. What came before it is paid for.
+    pub fault: Option<Fault>,
 }
 
 pub struct EmbedClient {
@@ -53,18 +55,26 @@ impl EmbedClient {
         Self { service, model: model.to_owned(), dim, send_dimensions, batch_texts }
     }
 
-    /// One vector of unit length per text, in order; all or none. Whatever is wrong with the service or its answer is a fault after which
-    /// trying again may help.
+    /// Asks in as many calls as it takes, until one fails; a fault where none of them worked. Whatever is wrong with the service or its
+    /// answer, trying again may help.
     pub async fn embed(&self, texts: &[&str]) -> Result<Embedded, Fault> {
         let mut embedded = Embedded { tokens: Some(0), ..Embedded::default() };
         for batch in batches(texts, self.batch_texts) {
-            let body = self.ask(batch).await?;
-            let (vectors, tokens) = self.checked(&body, batch.len())?;
+            let (vectors, tokens) = match self.one(batch).await {
+                Ok(answer) => answer,
+                Err(fault) if embedded.calls == 0 => return Err(fault),
+                Err(fault) => return Ok(Embedded { fault: Some(fault), ..embedded }),
+            };
             embedded.vectors.extend(vectors);
             embedded.calls += 1;
             embedded.tokens = embedded.tokens.zip(tokens).map(|(sum, more)| sum.saturating_add(more));
         }
         Ok(embedded)
+    }
+
+    async fn one(&self, texts: &[&str]) -> Result<(Vec<Vec<f32>>, Option<u64>), Fault> {
+        let body = self.ask(texts).await?;
+        self.checked(&body, texts.len())
     }
 
     async fn ask(&self, texts: &[&str]) -> Result<Vec<u8>, Trouble> {

@@ -74,10 +74,28 @@ where
     let begun = Instant::now();
     let texts: Vec<Text> = records.into_iter().map(Text::of).collect();
     took("normalise", begun);
-    let winners = winners(&texts);
     let mut vectors = Vectors::default();
+    let remembered = rounds(env, tenant_id, &texts, &mut vectors, begin).await;
+    if remembered.is_err() {
+        vectors.settle_alone(env, tenant_id).await;
+    }
+    remembered
+}
+
+async fn rounds<T, F>(
+    env: &Env,
+    tenant_id: TenantId,
+    texts: &[Text],
+    vectors: &mut Vectors,
+    begin: impl Fn() -> F,
+) -> Result<(T, Batch), Fault>
+where
+    T: AsMut<Tx>,
+    F: Future<Output = Result<T, Fault>>,
+{
+    let winners = winners(texts);
     for _ in 0..MOST_ROUNDS {
-        let plan = Plan::make(env, tenant_id, &texts, &winners, &mut vectors).await?;
+        let plan = Plan::make(env, tenant_id, texts, &winners, vectors).await?;
         crash::at(Point::RememberPrepared)?;
         let mut opened = begin().await?;
         let begun = Instant::now();
@@ -175,26 +193,49 @@ impl Vectors {
             return Ok(());
         }
         let texts: Vec<&str> = missing.iter().map(|chunk| chunk.text.as_str()).collect();
-        let postponed = |why: &str| {
-            tracing::warn!("{} texts wait for their vectors: {why}", texts.len());
-            metrics::counter!("tributary_embed_postponed_total").increment(texts.len() as u64);
+        let postponed = |n: usize, why: &str| {
+            tracing::warn!("{n} texts wait for their vectors: {why}");
+            metrics::counter!("tributary_embed_postponed_total").increment(n as u64);
         };
         match reserve(env, tenant_id, texts.iter().map(|text| text.len()).sum()).await? {
             Reservation::Free => {}
             Reservation::Held(id) => self.reservations.push(id),
-            Reservation::Busy | Reservation::Spent => {
-                postponed("what they may cost this month is spent");
+            Reservation::Busy => {
+                postponed(texts.len(), "others' calls may use up what is left of this month's money");
+                return Ok(());
+            }
+            Reservation::Spent => {
+                postponed(texts.len(), "what they may cost this month is spent");
                 return Ok(());
             }
         }
         match env.embedder.embed(&texts).await {
             Ok(embedded) => {
+                let n_missing = texts.len() - embedded.vectors.len();
                 self.by_hash.extend(missing.iter().map(|chunk| chunk.hash).zip(embedded.vectors));
                 self.spent += embedded.spent;
+                if let Some(fault) = embedded.fault {
+                    postponed(n_missing, &fault.in_words());
+                }
             }
-            Err(fault) => postponed(&fault.in_words()),
+            Err(fault) => postponed(texts.len(), &fault.in_words()),
         }
         Ok(())
+    }
+
+    /// What a batch that is not written has cost is paid all the same.
+    async fn settle_alone(&self, env: &Env, tenant_id: TenantId) {
+        if !env.embedder.is_service() || self.spent.calls == 0 {
+            return;
+        }
+        let (at, model) = (env.clock.sql(), &env.embedder.model().name);
+        let settled = async {
+            let mut conn = env.db.acquire().await?;
+            spend::settle(&mut conn, at, tenant_id, model, &self.reservations, &self.spent).await
+        };
+        if let Err(error) = settled.await {
+            tracing::warn!(error = ?error, "what vectors cost that nobody kept was not written down");
+        }
     }
 }
 

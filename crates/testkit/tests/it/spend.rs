@@ -177,3 +177,38 @@ async fn a_price_somebody_wanted_to_know_of_is_told() {
     office.remember("one more", 5).await;
     assert!(office.findings().await.contains(&"embedding_price"), "5 dollars each are 5,000 for a thousand");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_text_of_many_calls_what_was_paid_for_is_kept_when_one_fails() {
+    let office = Office::new(&["--embedding-batch-size", "1"]).await;
+    let text: String = (0..600).map(|n| format!("Sentence number {n} says what no other one says. ")).collect();
+    let record = Record::new(office.source_id, "long", "note", text);
+    let env = &office.world.env;
+    let begin = || async { Ok(env.db.begin().await?) };
+    let wait = Manner::Status(429, "", "");
+    office.embedder.answer_next(&[Manner::Well, wait.clone()]);
+    let (tx, batch) = Box::pin(remember(env, office.world.tenant_id, vec![record], begin)).await.expect("remembered");
+    tx.commit().await.expect("committed");
+    let n_chunks = i64::try_from(batch.records[0].n_chunks).expect("a number");
+    assert!(n_chunks > 4 && batch.records[0].n_embedded == 1 && batch.records[0].is_pending, "{:?}", batch.records);
+    office.embedder.answer_next(&[Manner::Well, Manner::Well, wait]);
+    office.world.run_lanes(&lanes::ALL).await;
+    assert_eq!((office.embedded().await, office.number("select texts from usage").await), (0, 3));
+    office.world.env.clock.advance(TimeDelta::minutes(5));
+    office.world.run_lanes(&lanes::ALL).await;
+    assert_eq!((office.embedded().await, office.number("select texts from usage").await), (1, n_chunks), "none twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_paid_for_and_not_written_is_counted() {
+    let office = Office::new(&["--embed-monthly-cap", "100"]).await;
+    let env = &office.world.env;
+    let record = Record::new(office.source_id, "a", "note", "abcd".repeat(10));
+    let begin = || async { Err::<store::Tx, _>(domain::Fault::Stale) };
+    let lost = Box::pin(remember(env, office.world.tenant_id, vec![record], begin)).await;
+    assert!(matches!(lost, Err(domain::Fault::Stale)));
+    assert_eq!(
+        (office.dollars_spent().await, office.number("select count(*) from tributary.reservations").await),
+        (10, 0)
+    );
+}

@@ -46,10 +46,12 @@ pub enum Embedder {
 }
 
 /// Vectors, one of unit length per text, in order; and what they took.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Embedded {
     pub vectors: Vec<Vec<f32>>,
     pub spent: Spent,
+    /// Why only the first texts have one.
+    pub fault: Option<Fault>,
 }
 
 /// What an embedder is, and how much it did.
@@ -97,19 +99,21 @@ impl Embedder {
         }
     }
 
-    /// One vector per text; all or none.
+    /// One vector per text, or per each of the first ones, with why; a fault where there is none.
     pub async fn embed(&self, texts: &[&str]) -> Result<Embedded, Fault> {
         if texts.is_empty() {
             return Ok(Embedded::default());
         }
         self.meter().calls.fetch_add(1, Relaxed);
-        let (vectors, calls, counted) = match self {
-            Self::Fast(_, model) => (model.embed(texts).await?, 1, None),
+        let (vectors, calls, counted, fault) = match self {
+            Self::Fast(_, model) => (model.embed(texts).await?, 1, None, None),
             Self::Http(_, client) => {
                 let embedded = client.embed(texts).await?;
-                (embedded.vectors, embedded.calls, embedded.tokens.and_then(|tokens| i64::try_from(tokens).ok()))
+                let tokens = embedded.tokens.and_then(|tokens| i64::try_from(tokens).ok());
+                (embedded.vectors, embedded.calls, tokens, embedded.fault)
             }
         };
+        let texts = &texts[..vectors.len().min(texts.len())];
         let n_texts = u64::try_from(texts.len()).unwrap_or(u64::MAX);
         self.meter().texts.fetch_add(n_texts, Relaxed);
         metrics::counter!("tributary_embed_texts_total", "model" => self.model().name.clone()).increment(n_texts);
@@ -121,7 +125,7 @@ impl Embedder {
             tokens,
             cost_micros: self.cost(tokens),
         };
-        Ok(Embedded { vectors, spent })
+        Ok(Embedded { vectors, spent, fault })
     }
 
     /// Whether somebody else's service makes the vectors.

@@ -10,6 +10,7 @@ use store::spend::{self, Spent};
 use uuid::Uuid;
 
 use crate::Env;
+use crate::memory::embed::Embedded;
 use crate::memory::{Reservation, reserve};
 use crate::work::{Lane, Lease, Outcome};
 
@@ -47,23 +48,26 @@ impl Lane for Embed {
                 return Ok(Outcome::Snooze(until_then, "budget: what vectors may cost this month is spent"));
             }
         };
-        let embedded = env.embedder.embed(&texts).await?;
-        let mut effect = lease.begin(env).await?;
-        if env.embedder.is_service() && embedded.spent.calls > 0 {
-            let (spent, reservations) = (Spent { documents: 1, ..embedded.spent }, reservation.as_slice());
-            spend::settle(&mut effect, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
-        }
+        let Embedded { vectors, spent, fault } = env.embedder.embed(&texts).await?;
+        // With a part of them it has got on, and goes on with the rest.
+        let is_whole = fault.is_none();
+        let mut effect = if is_whole { lease.begin(env).await? } else { lease.begin_step(env).await? };
         let still = documents::lock(&mut effect, tenant_id, &[pending.id]).await?;
         if still.first().is_some_and(|now| now.revision == pending.revision && !now.is_deleted) {
-            let rows: Vec<(Uuid, Uuid, &[f32])> = lacking
-                .iter()
-                .zip(&embedded.vectors)
-                .map(|((id, _), vector)| (*id, pending.id, vector.as_slice()))
-                .collect();
+            let rows: Vec<(Uuid, Uuid, &[f32])> =
+                lacking.iter().zip(&vectors).map(|((id, _), vector)| (*id, pending.id, vector.as_slice())).collect();
             chunks::insert_vectors(&mut effect, tenant_id, &table, &rows).await?;
-            documents::mark_embedded(&mut effect, tenant_id, &pending, &table).await?;
+            if is_whole {
+                documents::mark_embedded(&mut effect, tenant_id, &pending, &table).await?;
+            }
         }
-        effect.commit().await
+        // After the document, as in `remember`: nobody waits in a ring.
+        if env.embedder.is_service() && spent.calls > 0 {
+            let (spent, reservations) = (Spent { documents: i64::from(is_whole), ..spent }, reservation.as_slice());
+            spend::settle(&mut effect, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
+        }
+        let done = effect.commit().await?;
+        fault.map_or(Ok(done), Err)
     }
 }
 
