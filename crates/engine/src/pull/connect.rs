@@ -225,6 +225,7 @@ async fn connect(
             let id = sources::of_account(&mut tx, tenant_id, provider, &identity.account).await?;
             if let Some(id) = id {
                 sources::locked_status(&mut tx, tenant_id, id).await?;
+                check_kept(&mut tx, tenant_id, id).await?;
             }
             id.map(|id| (id, transport))
         }

@@ -1,6 +1,6 @@
 //! Forgets a source: everything that came from it goes, step by step, and at last the source itself.
 
-use domain::{Fault, SourceId};
+use domain::{Fault, SourceId, SourceStatus};
 use serde::{Deserialize, Serialize};
 use store::crash::{self, Point};
 use store::{forgotten, sources};
@@ -27,6 +27,11 @@ impl Lane for Forget {
         let tenant_id = lease.tenant_id()?;
         loop {
             let mut effect = lease.begin_step(env).await?;
+            // One that was given up may be replayed after somebody has connected the account again.
+            let status = sources::locked_status(&mut effect, tenant_id, self.source_id).await?;
+            if status.is_some_and(|status| status != SourceStatus::Disconnected) {
+                return Ok(Outcome::Cancel("its source was connected again"));
+            }
             let gone = forgotten::remove_documents(&mut effect, tenant_id, self.source_id, STEP).await?;
             if gone == 0 {
                 break;
