@@ -107,6 +107,9 @@ pub async fn token_within(
         if began.elapsed() > timing.patience {
             return Err(NoToken::Wait(Duration::from_secs(5), "its token is being refreshed"));
         }
+        if let Some(wait) = left_alone(env, provider).await? {
+            return Err(NoToken::Wait(wait, "its provider refuses our client id or secret"));
+        }
         let me = Uuid::now_v7();
         let lease = within(DB_LIMIT, async {
             let mut conn = env.db.acquire().await?;
@@ -145,6 +148,16 @@ pub async fn token_within(
             Lease::Theirs => wait_for_other(env, tenant_id, source_id, held.version, began + timing.patience).await?,
         }
     }
+}
+
+/// For how long nobody is asked for a new token, because it is our own client that is refused. Good tokens are used meanwhile.
+async fn left_alone(env: &Env, provider: Provider) -> Result<Option<Duration>, NoToken> {
+    let closed = within(DB_LIMIT, async {
+        let mut conn = env.db.acquire().await?;
+        gates::closed(&mut conn, env.clock.sql(), &[&breaker(provider)]).await
+    });
+    let closed = closed.await?.pop();
+    Ok(closed.map(|closed| Duration::try_from_secs_f64(closed.secs).unwrap_or_default().max(Duration::from_secs(1))))
 }
 
 async fn held(env: &Env, tenant_id: TenantId, source_id: SourceId) -> Result<Held, NoToken> {

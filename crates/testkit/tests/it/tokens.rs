@@ -182,8 +182,15 @@ async fn pages_that_are_read_say_nothing_of_our_client_and_a_refresh_does() {
     assert_eq!(t.jobs(id).await[0].status, "completed");
     assert!(is_closed().await, "a page opened it");
     stale(&t).await;
+    let kept_away = tokens::token(env, tenant, id, Provider::Quickbooks).await;
+    assert!(matches!(kept_away, Err(NoToken::Wait(..))), "{kept_away:?}");
+    env.clock.advance(TimeDelta::minutes(16));
     tokens::token(env, tenant, id, Provider::Quickbooks).await.expect("a token");
-    assert!(!is_closed().await, "a refresh did not");
+    assert_eq!(
+        t.count("select count(*) from tributary.gates where closed_until is not null").await,
+        0,
+        "a refresh did not"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,7 +21,7 @@ use store::{failures, gates};
 use self::fetch::Reader;
 use crate::Env;
 use crate::pull::jobs::next_sync;
-use crate::pull::tokens::{self, NoToken, Token};
+use crate::pull::tokens::{NoToken, Token};
 use crate::work::lanes::client_facts::ClientFactsOf;
 use crate::work::{Lane, Lease, Outcome};
 
@@ -198,20 +198,18 @@ impl Run<'_> {
             _ => {}
         }
         let mut conn = self.env.db.acquire().await?;
-        let gates = self.gates();
-        let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
-        let closed = gates::closed(&mut conn, self.env.clock.sql(), &gates).await?;
+        let [breaker, account] = self.gates();
+        let closed = gates::closed(&mut conn, self.env.clock.sql(), &[&breaker, &account]).await?;
         Ok(closed.first().map(|closed| {
             let wait = Duration::try_from_secs_f64(closed.secs).unwrap_or_default().max(Duration::from_secs(1));
             Outcome::Snooze(wait, "its provider is left alone for a while")
         }))
     }
 
-    /// What is closed while the provider refuses our client, for everybody; while it fails, for this tenant; while it asked us to wait, for
-    /// this account.
-    fn gates(&self) -> [String; 3] {
-        let provider = self.reader.provider;
-        [tokens::breaker(provider), self.breaker(), format!("wait:{}", self.source_id)]
+    /// What is closed while the provider fails, for this tenant; and while it asked us to wait, for this account. (Whether it refuses our
+    /// client matters to whoever needs a new token: `tokens`.)
+    fn gates(&self) -> [String; 2] {
+        [self.breaker(), format!("wait:{}", self.source_id)]
     }
 
     fn breaker(&self) -> String {
@@ -264,9 +262,9 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// The provider answers: nobody has to be kept away from it. Whether it accepts our client is only known by a refresh.
+    /// The provider answers: nobody has to be kept away from it.
     async fn proved(&self) -> Result<(), Trouble> {
-        let [_, breaker, account] = self.gates();
+        let [breaker, account] = self.gates();
         let mut conn = self.env.db.acquire().await?;
         Ok(gates::worked(&mut conn, &[&breaker, &account]).await?)
     }
@@ -276,6 +274,7 @@ impl Run<'_> {
         let n_now = checkpoint.items.len().min(self.reader.connector.find_max());
         let (now, later) = checkpoint.items.split_at(n_now);
         let (items, failed, gone) = self.reader.find(now).await?;
+        self.proved().await?;
         let after = match later {
             [] => Checkpoint { phase: Phase::Finish, ..checkpoint.clone() },
             later => Checkpoint { items: later.to_vec(), ..checkpoint.clone() },
@@ -299,6 +298,7 @@ impl Run<'_> {
         };
         let after = Checkpoint { after: last.clone(), ..checkpoint.clone() };
         let (items, failed, gone) = self.reader.find(&unseen).await?;
+        self.proved().await?;
         let page = Page { items, failed, next: Value::Null, more: true, note: None };
         let is_going = self.commit(kind, &after, vec![page], gone).await?;
         *checkpoint = after;

@@ -112,6 +112,9 @@ impl Run<'_> {
             NoToken::Reconnect => {
                 let mut effect = self.lease.begin_note(self.env).await?;
                 let held = store::tokens::held(&mut effect, None, self.tenant_id, self.source_id).await?;
+                if held.as_ref().is_some_and(|held| held.status == "active") {
+                    return Ok(Outcome::Snooze(Duration::from_secs(1), "its token came after all"));
+                }
                 let code = held.and_then(|held| held.status_message).unwrap_or_else(|| "refresh_token_invalid".into());
                 jobs::fail_with(&mut effect, self.tenant_id, self.job_id, &code).await?;
                 effect.commit().await?;
