@@ -16,6 +16,7 @@ pub fn start(config: &Config) -> anyhow::Result<()> {
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .log_internal_errors(false) // it would say so where nothing can be written, and die of it
         .with_ansi(std::io::stderr().is_terminal());
     match config.log_format {
         LogFormat::Text => logs.with_target(false).init(),

@@ -256,7 +256,7 @@ fn of_refusal(who: &str, code: &str) -> Trouble {
 
 /// No permission is missing: its MCP server is another than the one we know how to ask.
 fn of_mcp(who: &str, code: &str) -> Trouble {
-    let other = "Everything read so far is kept. To go on, forget this source and connect the account by its API, or name an MCP server that has it.";
+    let other = "Everything read so far is kept. To go on, connect the same account again by its API (Connect, not Reconnect), or name an MCP server that has it.";
     match code.split_once(": ").map_or((code, ""), |(code, tool)| (code, tool)) {
         ("mcp_tool_missing", tool) => {
             Trouble::new(format!("{who}'s MCP server has no tool that we could read it by{}.", bracketed(tool)), other)

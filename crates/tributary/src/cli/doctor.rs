@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use domain::Caller;
 use engine::{Config, Env, database, health};
+use store::alerts::Finding;
 use store::doctor::{Check, examine};
 
 #[derive(clap::Args)]
@@ -83,6 +84,15 @@ fn master_key(found: &database::Database, config: &Config) -> Option<Check> {
     })
 }
 
+fn found(finding: Finding) -> Check {
+    // Which source or job it is, is in no sentence.
+    let what = match finding.kind {
+        "source_reconnect" | "source_error" | "sync_failed" => format!("{} ({})", finding.what, finding.subject),
+        _ => finding.what,
+    };
+    Check::bad("work", what, finding.todo)
+}
+
 /// What Home would show to whoever operates this.
 async fn running(env: &Env) -> Vec<Check> {
     let look = async {
@@ -93,9 +103,7 @@ async fn running(env: &Env) -> Vec<Check> {
     };
     match look.await {
         Ok(overview) if overview.findings.is_empty() => vec![Check::ok("work", "workers live, nothing is given up")],
-        Ok(overview) => {
-            overview.findings.into_iter().map(|finding| Check::bad("work", finding.what, finding.todo)).collect()
-        }
+        Ok(overview) => overview.findings.into_iter().map(found).collect(),
         Err(error) => vec![Check::bad("work", format!("{:#}", anyhow::Error::from(error)), "see the server's log")],
     }
 }

@@ -127,7 +127,7 @@ async fn kill_at(cluster: &Cluster, point: Point) {
     let path = Path::on(cluster, &format!("path_{}", point.name().replace('.', "_"))).await;
     let mut hurt = path.up(Some(&format!("{}:abort:2", point.name()))).await;
     let sending = path.send(30);
-    let died = hurt.ended_within(Duration::from_secs(40)).await;
+    let died = hurt.ended_within(Duration::from_secs(90)).await;
     assert!(died.is_some(), "crash point {} was never reached: remove it, or reach it", point.name());
     // What the dead one held is waited for a minute or five; a test says that they have passed.
     path.run("update pgmq.q_remember_activity set vt = now()").await;

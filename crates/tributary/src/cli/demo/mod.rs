@@ -65,10 +65,10 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let config = settings::pointed_at(&fakes, config, folder.clone(), listener.local_addr()?, log);
     logging::start(&config)?;
     let (stop, at_once) = stop_on_signals(&config)?;
-    let ended = tokio::select! {
-        ended = run_in(&config, args.keep, &fakes, listener, stop) => ended,
+    let (ended, is_whole) = tokio::select! {
+        ended = run_in(&config, args.keep, &fakes, listener, stop) => (ended, true),
         // Its workers are killed with what holds them.
-        () = at_once.stopped() => Ok(ExitCode::from(130)),
+        () = at_once.stopped() => (Ok(ExitCode::from(130)), false),
     };
     // Whatever is left of the server, also where it did not come to its end.
     if let Ok(server) = database::embedded(&config) {
@@ -76,7 +76,11 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     if args.keep {
         let folder = folder.display();
-        say(&format!("kept: {folder}\n`tributary up --data-dir {folder}` shows it again, without its providers"));
+        say(&format!("kept: {folder}"));
+        // Its sources are paused then, and nobody is asked with their made-up tokens.
+        if is_whole {
+            say(&format!("`tributary up --data-dir {folder}` shows it again, without its providers"));
+        }
     } else if let Err(error) = std::fs::remove_dir_all(&folder) {
         say(&format!("{} could not be removed: {error}", folder.display()));
     }
