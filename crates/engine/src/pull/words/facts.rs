@@ -42,10 +42,41 @@ pub fn in_words(fact: &str, value: &Value) -> String {
         "revenue" | "employees" | "deal_amount" | "ar_balance" | "total_lifetime_value" => money(value),
         _ => None,
     };
+    let each =
+        |one: fn(&Value) -> String| value.as_array().map(|all| all.iter().map(one).collect::<Vec<_>>().join("; "));
+    let listed = match fact {
+        "open_deals" => each(deal),
+        "invoice_history" => each(invoice),
+        _ => None,
+    };
     match value {
         Value::Object(parts) if fact == "billing_address" => address(parts),
-        _ => sum.unwrap_or_else(|| said(value)),
+        _ => listed.or(sum).unwrap_or_else(|| said(value)),
     }
+}
+
+fn deal(deal: &Value) -> String {
+    told(&[said(&deal["name"]), sum(&deal["amount"]), said(&deal["stage"]), before("closes", &deal["close_date"])])
+}
+
+fn invoice(invoice: &Value) -> String {
+    let open = Some(sum(&invoice["balance"])).filter(|open| !open.is_empty() && open != "0");
+    let open = open.map(|open| format!("{open} of it open")).unwrap_or_default();
+    told(&[said(&invoice["doc_number"]), sum(&invoice["total"]), open, before("due", &invoice["due_date"])])
+}
+
+fn told(parts: &[String]) -> String {
+    parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn sum(value: &Value) -> String {
+    money(value).unwrap_or_else(|| said(value))
+}
+
+/// A day, with a word before it; nothing where there is none.
+fn before(word: &str, day: &Value) -> String {
+    let day: String = said(day).chars().take(10).collect(); // some give the time of day as well
+    if day.is_empty() { day } else { format!("{word} {day}") }
 }
 
 /// As on a letter.
@@ -83,5 +114,19 @@ mod tests {
         assert_eq!(in_words("revenue", &json!("1000000")), "1,000,000");
         assert_eq!(in_words("revenue", &json!("about a million")), "about a million");
         assert_eq!(in_words("domain", &json!("acme.example")), "acme.example");
+    }
+
+    #[test]
+    fn deals_and_invoices_are_told_by_what_people_ask_for() {
+        let deals = json!([
+            { "id": "58", "name": "Two loaders", "amount": "48600.00", "stage": "contractsent", "close_date": "2026-12-04T17:00:00.000Z", "pipeline": "default" },
+            { "id": "59", "name": "A blade", "amount": null, "stage": "", "close_date": null, "pipeline": "default" }
+        ]);
+        assert_eq!(in_words("open_deals", &deals), "Two loaders, 48,600, contractsent, closes 2026-12-04; A blade");
+        let invoices = json!([
+            { "doc_number": "1042", "total": 1200, "balance": 300, "txn_date": "2026-10-01", "due_date": "2026-11-01" },
+            { "doc_number": "1041", "total": 50.5, "balance": 0, "txn_date": "2026-09-01", "due_date": null }
+        ]);
+        assert_eq!(in_words("invoice_history", &invoices), "1042, 1,200, 300 of it open, due 2026-11-01; 1041, 50.50");
     }
 }
