@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::hex;
+
 /// Written as 64 small hexadecimal digits, in columns, in the blob store and in the API alike.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobKey([u8; 32]);
@@ -19,7 +21,7 @@ impl BlobKey {
 
 impl fmt::Display for BlobKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -33,15 +35,8 @@ impl FromStr for BlobKey {
     type Err = NotABlobKey;
 
     fn from_str(text: &str) -> Result<Self, NotABlobKey> {
-        let is_ours = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-        if text.len() != 64 || !text.as_bytes().iter().all(is_ours) {
-            return Err(NotABlobKey);
-        }
-        let mut sha256 = [0; 32];
-        for (byte, at) in sha256.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| NotABlobKey)?;
-        }
-        Ok(Self(sha256))
+        let is_small = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        hex::decode(text).filter(|_| is_small).map(Self).ok_or(NotABlobKey)
     }
 }
 

@@ -1,42 +1,27 @@
 //! The states an item of work can be in. There is no item without one.
 
-use serde::{Deserialize, Serialize};
+use crate::words;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ItemState {
-    /// Due, or due soon; nobody holds it.
-    Waiting,
-    /// A worker holds its lease.
-    Working,
-    /// Its last attempt failed; it will be tried again by itself.
-    Failed,
-    /// Left its queue to wait for a time or an event.
-    Parked,
-    /// Gave up after its last attempt; a person decides.
-    Dead,
-    /// A person or a lane decided that it need not be done.
-    Skipped,
-    /// A person stopped it.
-    Cancelled,
+words! {
+    ItemState {
+        /// Due, or due soon; nobody holds it.
+        Waiting = "waiting",
+        /// A worker holds its lease.
+        Working = "working",
+        /// Its last attempt failed; it will be tried again by itself.
+        Failed = "failed",
+        /// Left its queue to wait for a time or an event.
+        Parked = "parked",
+        /// Gave up after its last attempt; a person decides.
+        Dead = "dead",
+        /// A person or a lane decided that it need not be done.
+        Skipped = "skipped",
+        /// A person stopped it.
+        Cancelled = "cancelled",
+    }
 }
 
 impl ItemState {
-    pub const ALL: [Self; 7] =
-        [Self::Waiting, Self::Working, Self::Failed, Self::Parked, Self::Dead, Self::Skipped, Self::Cancelled];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Working => "working",
-            Self::Failed => "failed",
-            Self::Parked => "parked",
-            Self::Dead => "dead",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// What a person may do to an item in this state.
     pub fn allows(self, action: Action) -> bool {
         use Action::*;
@@ -50,39 +35,12 @@ impl ItemState {
     }
 }
 
-impl std::fmt::Display for ItemState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl std::str::FromStr for ItemState {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-            .ok_or_else(|| format!("unknown state {text:?}; states are {}", Self::ALL.map(Self::as_str).join(", ")))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Action {
-    Retry,
-    Skip,
-    Cancel,
-}
-
-impl Action {
-    pub const ALL: [Self; 3] = [Self::Retry, Self::Skip, Self::Cancel];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Skip => "skip",
-            Self::Cancel => "cancel",
-        }
+words! {
+    /// What a person may do to an item.
+    Action {
+        Retry = "retry",
+        Skip = "skip",
+        Cancel = "cancel",
     }
 }
 

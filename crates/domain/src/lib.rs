@@ -9,6 +9,7 @@ pub mod caller;
 pub mod clock;
 pub mod document;
 pub mod fault;
+pub mod hex;
 pub mod ids;
 pub mod item;
 pub mod notice;
@@ -16,6 +17,7 @@ pub mod secret;
 pub mod shown;
 pub mod source;
 pub mod text;
+pub mod words;
 
 pub use activity::{ActivityType, Direction};
 pub use address::{Region, normal_address};

@@ -2,43 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $word)] $variant),*
-        }
-
-        impl $name {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// As rows, messages and the API spell it.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word),*
-                }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> {
-                let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
-                known.ok_or_else(|| {
-                    let all: Vec<&str> = Self::ALL.iter().map(|known| known.as_str()).collect();
-                    format!("{text:?} is none of {}", all.join(", "))
-                })
-            }
-        }
-    };
-}
+use crate::words;
 
 words! {
     /// Whom a source's account is at.
@@ -124,22 +88,5 @@ impl Transport {
             Self::Mcp => "mcp",
             Self::Fixtures => "fixtures",
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_read_back_as_what_they_were() {
-        for status in SourceStatus::ALL {
-            assert_eq!(status.as_str().parse(), Ok(*status));
-            assert_eq!(serde_json::to_value(status).expect("a word"), status.as_str());
-        }
-        assert_eq!(
-            "slack".parse::<Provider>(),
-            Err("\"slack\" is none of hubspot, google_drive, quickbooks".to_owned())
-        );
     }
 }

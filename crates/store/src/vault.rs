@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
-use domain::{Secret, TenantId};
+use domain::{Secret, TenantId, hex};
 use rand::RngExt;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
@@ -128,7 +128,7 @@ fn parse(line: &str) -> Result<(String, XChaCha20Poly1305)> {
             what: "a master key must be 32 bytes in base64; `head -c 32 /dev/urandom | base64` makes one".into(),
         })?;
     let id = Sha256::digest([b"tributary master key id ", &key[..]].concat());
-    Ok((id[..4].iter().map(|byte| format!("{byte:02x}")).collect(), XChaCha20Poly1305::new(&key.into())))
+    Ok((hex::encode(&id[..4]), XChaCha20Poly1305::new(&key.into())))
 }
 
 fn bound_to(tenant_id: TenantId, id: Uuid) -> [u8; 32] {

@@ -2,6 +2,8 @@
 //! form, whichever transport it came by: nothing empty, ids as text, whole numbers without a point.
 
 use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
+use domain::hex;
+use domain::text::{replace_nul, replace_nul_in};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -16,10 +18,9 @@ pub(super) type Fields = Map<String, Value>;
 pub(super) fn failed(object: &str, id: Option<&Value>, reason: impl Into<String>, mut payload: Value) -> Failed {
     let name = id.and_then(plain_id).unwrap_or_else(|| {
         let digest = Sha256::digest(payload.to_string());
-        let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        format!("?{start}")
+        format!("?{}", hex::encode(&digest[..4]))
     });
-    without_nul(&mut payload);
+    replace_nul_in(&mut payload);
     Failed { external_id: format!("{object}:{name}"), reason: reason.into(), payload }
 }
 
@@ -71,7 +72,7 @@ pub(super) fn id(fields: &Fields, key: &str) -> Result<String, String> {
 pub(super) fn text(fields: &Fields, key: &str) -> Result<Option<String>, String> {
     let text = match fields.get(key) {
         None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => text.replace('\0', "\u{fffd}"),
+        Some(Value::String(text)) => replace_nul(text),
         Some(Value::Number(number)) => whole(number).to_string(),
         Some(Value::Bool(is)) => is.to_string(),
         Some(_) => return Err(format!("its {key} is no text")),
@@ -146,21 +147,6 @@ pub(super) fn said(payload: &Value, pointer: &str) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
-    }
-}
-
-/// No database takes it in a text.
-fn without_nul(value: &mut Value) {
-    match value {
-        Value::String(text) if text.contains('\0') => *text = text.replace('\0', "\u{fffd}"),
-        Value::Array(items) => items.iter_mut().for_each(without_nul),
-        Value::Object(fields) => {
-            if fields.keys().any(|key| key.contains('\0')) {
-                *fields = std::mem::take(fields).into_iter().map(|(k, v)| (k.replace('\0', "\u{fffd}"), v)).collect();
-            }
-            fields.values_mut().for_each(without_nul);
-        }
-        _ => {}
     }
 }
 

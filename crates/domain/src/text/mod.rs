@@ -5,6 +5,7 @@ mod chunk;
 mod html;
 mod lang;
 mod normalise;
+mod nul;
 mod snippet;
 
 use sha2::{Digest as _, Sha256};
@@ -13,6 +14,7 @@ pub use chunk::{Chunk, MAX_CHARS, MIN_CHARS, chunks};
 pub use html::html_to_text;
 pub use lang::detect_lang;
 pub use normalise::normalise;
+pub use nul::{has_nul, replace_nul, replace_nul_in};
 pub use snippet::{Part, snippet};
 
 /// The version of normalising and cutting. It is part of every hash: with a new version every text counts as changed.

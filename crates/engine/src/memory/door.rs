@@ -1,8 +1,7 @@
 //! The direct door: a note or a file becomes a document of the tenant's own `manual` source, searchable when the answer is given.
 
 use bytes::Bytes;
-use domain::text;
-use domain::{Fault, Record, TenantId};
+use domain::{Fault, Record, TenantId, hex, text};
 use serde_json::{Map, Value};
 use store::memory::sources;
 
@@ -95,7 +94,7 @@ pub async fn accept(env: &Env, tenant_id: TenantId, incoming: Incoming) -> Resul
 
 fn named_by(text: &str) -> String {
     let hash = text::sha256(text);
-    format!("sha256:{}", hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    format!("sha256:{}", hex::encode(hash))
 }
 
 fn format(incoming: &Incoming) -> Result<Format, Refusal> {

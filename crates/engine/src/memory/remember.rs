@@ -128,30 +128,15 @@ impl Text {
             (title, text::normalise(&record.text))
         };
         if let Some(payload) = &mut record.raw_payload {
-            without_nul(payload);
+            text::replace_nul_in(payload);
         }
-        without_nul(&mut record.source_metadata);
+        text::replace_nul_in(&mut record.source_metadata);
         let sha256 = text::sha256(&format!("{}\0{text}", title.as_deref().unwrap_or_default()));
         Self { record, title, text, sha256 }
     }
 
     fn key(&self) -> (Uuid, &str) {
         (self.record.source_id.0, &self.record.external_id)
-    }
-}
-
-/// PostgreSQL's jsonb holds every string but one with a NUL.
-fn without_nul(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::String(text) if text.contains('\0') => *text = text.replace('\0', "\u{fffd}"),
-        serde_json::Value::Array(items) => items.iter_mut().for_each(without_nul),
-        serde_json::Value::Object(fields) => {
-            if fields.keys().any(|key| key.contains('\0')) {
-                *fields = std::mem::take(fields).into_iter().map(|(k, v)| (k.replace('\0', "\u{fffd}"), v)).collect();
-            }
-            fields.values_mut().for_each(without_nul);
-        }
-        _ => {}
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use domain::text::has_nul;
 use domain::{JobId, SourceId, SourceStatus, TenantId};
 use store::failures;
 use store::sources::{self, Tone};
@@ -39,7 +40,7 @@ pub async fn retry(
     by: &str,
 ) -> store::Result<Again> {
     let mut conn = env.db.acquire().await?;
-    if external_id.contains('\0') || !failures::exists(&mut conn, tenant_id, source_id, external_id).await? {
+    if has_nul(external_id) || !failures::exists(&mut conn, tenant_id, source_id, external_id).await? {
         return Ok(Again::Unknown);
     }
     drop(conn);
@@ -78,7 +79,7 @@ async fn start(
 
 /// Leaves a record out: it no longer counts as open. False: it is none of those that could not be read, or is left out already.
 pub async fn skip(env: &Env, tenant_id: TenantId, source_id: SourceId, external_id: &str) -> store::Result<bool> {
-    if external_id.contains('\0') {
+    if has_nul(external_id) {
         return Ok(false);
     }
     let mut tx = env.db.begin().await?;

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
+use domain::hex;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -49,7 +50,7 @@ pub(super) fn check(cluster: &Path) -> Result<Vec<WalRange>, String> {
         .map_err(|error| format!("backup_manifest cannot be read: {error}"))?;
     // Its last line holds the hash of all the others.
     let at = text.trim_end().rfind('\n').map_or(0, |at| at + 1);
-    if !text[at..].contains(&format!("\"{}\"", hex(&Sha256::digest(&text[..at])))) {
+    if !text[at..].contains(&format!("\"{}\"", hex::encode(Sha256::digest(&text[..at])))) {
         return Err("backup_manifest was changed".into());
     }
     let manifest: Manifest =
@@ -87,7 +88,7 @@ fn check_file(path: &Path, listed: &Listed) -> Result<(), String> {
             n => hash.update(&buffer[..n]),
         }
     }
-    if listed.checksum.as_deref() != Some(&hex(&hash.finalize())) {
+    if listed.checksum.as_deref() != Some(&hex::encode(hash.finalize())) {
         return Err("was changed".into());
     }
     Ok(())
@@ -104,10 +105,6 @@ fn unlisted(cluster: &Path, folder: &Path, listed: &HashSet<PathBuf>) -> Result<
         }
     }
     Ok(None)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -128,13 +125,13 @@ mod tests {
     fn write_manifest(dir: &Path, path: &str) {
         let file = format!(
             r#"{{ "Path": "{path}", "Size": 4, "Last-Modified": "2026-11-15 12:00:00 GMT", "Checksum-Algorithm": "SHA256", "Checksum": "{}" }}"#,
-            hex(&Sha256::digest("rows"))
+            hex::encode(Sha256::digest("rows"))
         );
         let wal = r#"{ "Timeline": 1, "Start-LSN": "0/2000028", "End-LSN": "0/2000120" }"#;
         let lines = format!(
             "{{ \"PostgreSQL-Backup-Manifest-Version\": 2,\n\"Files\": [\n{file}\n],\n\"WAL-Ranges\": [\n{wal}\n],\n"
         );
-        let last = format!("\"Manifest-Checksum\": \"{}\"}}\n", hex(&Sha256::digest(&lines)));
+        let last = format!("\"Manifest-Checksum\": \"{}\"}}\n", hex::encode(Sha256::digest(&lines)));
         std::fs::write(dir.join("backup_manifest"), lines + &last).expect("a manifest");
     }
 

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::ClientId;
+use domain::text::has_nul;
 use engine::pull::words::facts::{in_order, place};
 use engine::work::lanes::client_facts::label;
 use serde::{Deserialize, Serialize};
@@ -90,7 +91,7 @@ pub(crate) async fn load_list(
     caller: &domain::Caller,
     query: &ClientsQuery,
 ) -> Result<Vec<clients::Client>, ApiError> {
-    if query.q.as_ref().is_some_and(|q| q.contains('\0')) {
+    if query.q.as_ref().is_some_and(|q| has_nul(q)) {
         return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "q has a NUL character".into()));
     }
     let named = query.q.as_deref().map(str::trim).filter(|q| !q.is_empty());

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::ContactId;
+use domain::text::has_nul;
 use serde::{Deserialize, Serialize};
 use store::contacts::{self, NewContact, Wanted};
 use utoipa::{IntoParams, ToSchema};
@@ -79,7 +80,7 @@ pub(crate) async fn load_list(
     caller: &domain::Caller,
     query: &ContactsQuery,
 ) -> Result<(Vec<contacts::Contact>, Option<i64>), ApiError> {
-    if query.q.as_ref().is_some_and(|q| q.contains('\0')) {
+    if query.q.as_ref().is_some_and(|q| has_nul(q)) {
         return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "q has a NUL character".into()));
     }
     let limit = query.limit.unwrap_or(50).clamp(1, 200);

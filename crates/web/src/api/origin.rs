@@ -3,7 +3,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
-use domain::Secret;
+use domain::{Secret, hex};
 
 use super::error::ApiError;
 
@@ -11,7 +11,7 @@ use super::error::ApiError;
 /// pages alone; the session cannot be had back from it.
 pub(crate) fn csrf_token(session: &Secret) -> String {
     let hash = store::keys::hash(&Secret::new(format!("csrf:{}", session.reveal())));
-    hash[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hash[..16])
 }
 
 /// Refuses a change that our own page did not ask for.

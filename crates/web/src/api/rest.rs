@@ -7,6 +7,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{ACCEPT, CONTENT_RANGE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use domain::text::has_nul;
 use domain::{Notice, Op, Scope};
 use engine::work::Lane as _;
 use engine::work::lanes::remember_activity::RememberActivity;
@@ -332,7 +333,7 @@ fn parse(table: &Table, query: &str) -> Result<Wanted, RestError> {
         };
         let malformed = |_| RestError::bad("PGRST100", "the query is not UTF-8");
         let (name, value) = (decoded(name).map_err(malformed)?, decoded(value).map_err(malformed)?);
-        if value.contains('\0') {
+        if has_nul(&value) {
             return Err(RestError::bad("PGRST100", "the query has a NUL character"));
         }
         let number = || value.parse::<i64>().map_err(|_| RestError::bad("PGRST100", format!("{name} is a number")));

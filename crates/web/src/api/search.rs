@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Days, NaiveDate, Utc};
+use domain::text::has_nul;
 use engine::memory::recall;
 use serde::{Deserialize, Serialize};
 use store::memory::{Filters, Mode};
@@ -176,7 +177,7 @@ impl SearchQuery {
         if self.q.chars().count() > MOST_CHARS {
             return refused("`q` has more than 2,000 characters");
         }
-        if self.q.contains('\0') || self.r#type.as_ref().is_some_and(|kind| kind.contains('\0') || kind.len() > 400) {
+        if has_nul(&self.q) || self.r#type.as_ref().is_some_and(|kind| has_nul(kind) || kind.len() > 400) {
             return refused("`q` or `type` is no text that could be stored");
         }
         let k = self.k.unwrap_or(10);

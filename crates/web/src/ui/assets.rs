@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::IntoResponse;
-use domain::Secret;
+use domain::{Secret, hex};
 
 use crate::api::error::ApiError;
 use crate::api::extract::Path;
@@ -18,7 +18,7 @@ const FILES: [(&str, &str, &str); 3] = [
 static BASE: LazyLock<String> = LazyLock::new(|| {
     let all: String = FILES.iter().map(|(_, _, content)| *content).collect();
     let hash = store::keys::hash(&Secret::new(all));
-    format!("/static/{}", hash[..6].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    format!("/static/{}", hex::encode(&hash[..6]))
 });
 
 /// The folder of this binary's files.

@@ -132,7 +132,7 @@ fn tone(activity: &Activity) -> &'static str {
 
 /// A type that we know, as the style sheet names it.
 fn icon(r#type: &str) -> &'static str {
-    domain::ActivityType::parse(r#type).unwrap_or(domain::ActivityType::Other).as_str()
+    r#type.parse().unwrap_or(domain::ActivityType::Other).as_str()
 }
 
 fn actions(activity: &Activity, href: &str) -> Vec<Button> {

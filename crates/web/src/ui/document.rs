@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, BlobKey};
+use domain::{ActivityId, BlobKey, hex};
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
 use store::memory::Document;
@@ -184,7 +184,7 @@ async fn load_original(
         let facts = vec![
             clipped(content_type.as_deref().unwrap_or("no type given"), 80),
             bytes(body.len() as u64),
-            format!("sha256 {}", hex(&sha256)),
+            format!("sha256 {}", hex::encode(sha256)),
         ];
         return Ok(Original { what: format!("The request as it came {from}"), facts, body: readable(&body), href });
     }
@@ -409,10 +409,6 @@ pub(super) fn bytes(n: u64) -> String {
         10_000..10_000_000 => format!("{} kB", number(i64::try_from(n / 1_000).unwrap_or(i64::MAX))),
         _ => format!("{} MB", number(i64::try_from(n / 1_000_000).unwrap_or(i64::MAX))),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

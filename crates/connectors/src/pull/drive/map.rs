@@ -1,5 +1,6 @@
 //! Google's documents and sheets, from Drive's words to ours.
 
+use domain::text::replace_nul;
 use serde_json::{Map, Value};
 
 use crate::pull::record;
@@ -66,7 +67,7 @@ fn read(object: &str, record: &Value) -> Result<RawItem, String> {
 /// lines of their own, each as long as its bytes.
 fn words(text: &str) -> String {
     let is_picture = |line: &str| line.starts_with('[') && line.contains("]: <data:");
-    let text = text.trim_start_matches('\u{feff}').replace('\0', "\u{fffd}");
+    let text = replace_nul(text.trim_start_matches('\u{feff}'));
     if !text.lines().any(is_picture) {
         return text;
     }

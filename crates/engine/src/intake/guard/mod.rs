@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
-use domain::Secret;
+use domain::{Secret, hex};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -137,17 +137,13 @@ fn standard_key(secret: &Secret) -> Vec<u8> {
 
 /// The header `X-Webhook-Signature` of a body, as a sender makes it.
 pub fn sign(secret: &Secret, body: &[u8]) -> String {
-    format!("sha256={}", hex(&keyed(secret.reveal().as_bytes()).chain_update(body).finalize().into_bytes()))
+    format!("sha256={}", hex::encode(keyed(secret.reveal().as_bytes()).chain_update(body).finalize().into_bytes()))
 }
 
 /// The header `webhook-signature` of a body, as Standard Webhooks makes it.
 pub fn sign_standard(secret: &Secret, id: &str, timestamp: i64, body: &[u8]) -> String {
     let mac = keyed(&standard_key(secret)).chain_update(format!("{id}.{timestamp}.")).chain_update(body);
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A check under way: fed with the body as it comes.
@@ -300,7 +296,7 @@ fn begun(macs: &[Hmac<Sha256>; 2], before: &str) -> [Hmac<Sha256>; 2] {
 /// `sha256=<hex>` over the body: ours, and GitHub's.
 fn plain(keys: &Keys, request: &Request) -> Option<Signed> {
     let said = text(request, "x-webhook-signature").or_else(|| text(request, "x-hub-signature-256"))?;
-    let said = said.strip_prefix("sha256=").and_then(unhex).into_iter().collect();
+    let said = said.strip_prefix("sha256=").and_then(hex::decode).into_iter().collect();
     Some(Signed { macs: keys.bodies.clone(), said, is_timely: true })
 }
 
@@ -328,7 +324,7 @@ fn stripe(keys: &Keys, request: &Request) -> Option<Signed> {
         macs: begun(&keys.bodies, &format!("{timestamp}.")),
         said: parts()
             .filter(|(name, _)| *name == "v1")
-            .filter_map(|(_, hex)| unhex(hex))
+            .filter_map(|(_, digits)| hex::decode(digits))
             .take(MOST_SIGNATURES)
             .collect(),
         is_timely: is_now(timestamp, request),
@@ -341,21 +337,9 @@ fn slack(keys: &Keys, request: &Request) -> Option<Signed> {
     let timestamp = text(request, "x-slack-request-timestamp").unwrap_or_default();
     Some(Signed {
         macs: begun(&keys.bodies, &format!("v0:{timestamp}:")),
-        said: said.strip_prefix("v0=").and_then(unhex).into_iter().collect(),
+        said: said.strip_prefix("v0=").and_then(hex::decode).into_iter().collect(),
         is_timely: is_now(timestamp, request),
     })
-}
-
-fn unhex(hex: &str) -> Option<[u8; 32]> {
-    let (hex, mut bytes) = (hex.as_bytes(), [0; 32]);
-    if hex.len() != 2 * bytes.len() {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

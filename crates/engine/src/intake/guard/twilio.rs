@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::Secret;
+use domain::{Secret, hex};
 use hmac::Hmac;
 use http::header::CONTENT_TYPE;
 use percent_encoding::percent_decode;
@@ -12,7 +12,7 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Keys, Request, Why, hex};
+use super::{Keys, Request, Why};
 
 /// More than any webhook of Twilio's has; sorting stays cheap.
 const MOST_PARAMETERS: usize = 1_000;
@@ -91,7 +91,7 @@ impl Claim {
     }
 
     fn is_body(&self, body: &[u8]) -> bool {
-        let made = hex(&Sha256::digest(body));
+        let made = hex::encode(Sha256::digest(body));
         self.body_sha256.as_ref().is_some_and(|said| made.as_bytes().ct_eq(said.as_bytes()).into())
     }
 }

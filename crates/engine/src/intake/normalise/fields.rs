@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use domain::text::has_nul;
 use futures_util::FutureExt as _;
 use percent_encoding::percent_decode_str;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -72,7 +73,7 @@ fn multipart(body: &Bytes, boundary: String) -> Result<(Vec<Field<'static>>, Vec
             Some(name) => files.push(File { name, content_type, content_id: None, content: Content::Ready(bytes) }),
             None => {
                 let text = std::str::from_utf8(&bytes).map_err(|_| Malformed("it is not UTF-8"))?;
-                if name.contains('\0') {
+                if has_nul(&name) {
                     return Err(NUL);
                 }
                 fields.push((name.into(), quoted(text)?.into()));
@@ -102,7 +103,7 @@ pub(super) fn members(text: &str) -> Result<Vec<Field<'_>>, Malformed> {
 
 /// Text as a JSON string.
 pub(super) fn quoted(text: &str) -> Result<String, Malformed> {
-    if text.contains('\0') {
+    if has_nul(text) {
         return Err(NUL);
     }
     serde_json::to_string(text).map_err(|_| Malformed("it cannot be written as JSON"))
@@ -114,7 +115,7 @@ fn form(text: &str) -> Result<Vec<Field<'_>>, Malformed> {
     let decoded = |part: &str| {
         let spaced = part.replace('+', " ");
         let decoded = percent_decode_str(&spaced).decode_utf8().map_err(|_| Malformed("it is not UTF-8"))?.into_owned();
-        if decoded.contains('\0') { Err(NUL) } else { Ok(decoded) }
+        if has_nul(&decoded) { Err(NUL) } else { Ok(decoded) }
     };
     let mut fields: Vec<Field> = Vec::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {

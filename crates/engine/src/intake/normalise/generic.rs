@@ -32,13 +32,13 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     for field in &given {
         let (name, value) = (&*field.0, &*field.1);
         match (name, word(value)) {
-            ("type", Some(given)) => match ActivityType::parse(given) {
-                Some(known) => r#type = known,
-                None => others.push(field),
+            ("type", Some(given)) => match given.to_ascii_lowercase().parse() {
+                Ok(known) => r#type = known,
+                Err(_) => others.push(field),
             },
-            ("direction", Some(given)) => match Direction::parse(given) {
-                Some(known) => direction = known,
-                None => others.push(field),
+            ("direction", Some(given)) => match given.to_ascii_lowercase().parse() {
+                Ok(known) => direction = known,
+                Err(_) => others.push(field),
             },
             ("content" | "subject", None) if value == "null" => {}
             ("content", _) => content = Some(value),

@@ -1,0 +1,60 @@
+//! Enums whose variants are words: the same word in rows, messages, the API and on the command line. An unknown word is an error.
+
+/// Declares such an enum. It reads (`FromStr`, serde) and writes (`as_str`, `Display`, serde) its words and lists itself (`ALL`).
+#[macro_export]
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant),*
+        }
+
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// As rows, messages and the API spell it.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
+                known.ok_or_else(|| {
+                    let all: Vec<&str> = Self::ALL.iter().map(|known| known.as_str()).collect();
+                    format!("{text:?} is none of {}", all.join(", "))
+                })
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::SourceStatus;
+
+    #[test]
+    fn a_word_reads_back_as_what_it_was_and_an_unknown_one_is_an_error() {
+        for status in SourceStatus::ALL {
+            assert_eq!(status.as_str().parse(), Ok(*status));
+            assert_eq!(serde_json::to_value(status).expect("a word"), status.as_str());
+        }
+        assert_eq!(
+            "asleep".parse::<SourceStatus>(),
+            Err("\"asleep\" is none of active, token_refresh_failed, subscription_expired, provider_error, paused, disconnected"
+                .to_owned())
+        );
+        assert!(serde_json::from_str::<SourceStatus>("\"asleep\"").is_err());
+    }
+}
