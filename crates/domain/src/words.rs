@@ -11,7 +11,7 @@ macro_rules! words {
         }
 
         impl $name {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            pub const ALL: [Self; [$($word),*].len()] = [$(Self::$variant),*];
 
             /// As rows, messages and the API spell it.
             pub fn as_str(self) -> &'static str {
@@ -30,10 +30,9 @@ macro_rules! words {
         impl std::str::FromStr for $name {
             type Err = String;
             fn from_str(text: &str) -> Result<Self, String> {
-                let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
+                let known = Self::ALL.into_iter().find(|known| known.as_str() == text);
                 known.ok_or_else(|| {
-                    let all: Vec<&str> = Self::ALL.iter().map(|known| known.as_str()).collect();
-                    format!("{text:?} is none of {}", all.join(", "))
+                    format!("{text:?} is none of {}", Self::ALL.map(Self::as_str).join(", "))
                 })
             }
         }
@@ -47,7 +46,7 @@ mod tests {
     #[test]
     fn a_word_reads_back_as_what_it_was_and_an_unknown_one_is_an_error() {
         for status in SourceStatus::ALL {
-            assert_eq!(status.as_str().parse(), Ok(*status));
+            assert_eq!(status.as_str().parse(), Ok(status));
             assert_eq!(serde_json::to_value(status).expect("a word"), status.as_str());
         }
         assert_eq!(
