@@ -16,7 +16,7 @@ async fn a_code_and_a_refresh_token_are_sent_once_the_way_each_provider_wants() 
     let http = Http::new().expect("a client");
     let (verifier, token) = (Secret::new("v"), Secret::new("r1"));
     for provider in Provider::ALL {
-        let app = app(&server.url, *provider);
+        let app = app(&server.url, provider);
         let grant = app.exchange(&http, "c&1", "https://app.example/cb", &verifier).await.expect("a grant");
         assert_eq!((grant.access_token.reveal(), grant.scopes == app.scopes), ("a", true));
         let grant = app.refresh(&http, &token).await.expect("a grant");
