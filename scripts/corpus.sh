@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# The corpus of `tributary bench search`: manuals from pinned Debian packages, unpacked and never installed. Prints its folder:
+# Makes the corpus of `tributary bench search` from the manuals in pinned Debian packages, which are unpacked and never
+# installed. Prints its folder:
 #   corpus.jsonl  one document a line: {"id": …, "title": …, "text": …}
-#   queries.txt   1,000 sentences of documents that are not in it
-# Made once; the same packages give the same files.
+#   queries.txt   1,000 sentences from documents that are not in the corpus
+# It is made once. The same packages give the same files.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/setup.sh
 . "$root/scripts/setup.sh"
 folder=$cache/corpus
 
-# The folder appears by one rename when all of it is there, so its being there is the stamp.
+# The folder is renamed into place once it is complete, so its existence means that this step is done.
 make_corpus() {
     local tmp=$folder.tmp name version sha256 line packages=()
     [ ! -d "$folder" ] || return 0 # another run was faster
@@ -20,7 +21,7 @@ make_corpus() {
     done < <(pinned)
     say "fetching ${#packages[@]} packages of manuals into $cache (250 MB, once)"
     fetch_debs "$tmp" "${packages[@]}" || {
-        timeout 120 apt-get update >"$tmp/apt.log" 2>&1 || true # the lists may be older than the packages
+        timeout 120 apt-get update >"$tmp/apt.log" 2>&1 || true # the package lists may be out of date
         fetch_debs "$tmp" "${packages[@]}" || {
             tail -n 5 "$tmp/apt.log" >&2
             die "the packages of scripts/corpus.lock could not be fetched: this needs apt-get with the sources of Debian 12"

