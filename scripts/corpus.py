@@ -3,9 +3,9 @@
 
   corpus.py ROOT OUT      ROOT/usr/share/doc/… -> OUT/corpus.jsonl and OUT/queries.txt
 
-One document a page, {"id": path, "title": …, "text": …}. Every 50th document is held out: it is not in the corpus, and its sentences are the
-queries, so that a query is about what the corpus is about and is never found word for word. The same packages give the same bytes.
-Needs nothing but Python 3.9.
+Each page is one document, {"id": path, "title": …, "text": …}. Every 50th document is held out: it is not in the corpus, and
+its sentences are the queries. So a query matches the corpus in subject, but never word for word. The same packages give the
+same bytes. Needs only Python 3.9.
 """
 
 import gzip
@@ -18,8 +18,8 @@ import sys
 
 HOLD_OUT = 50
 QUERIES = 1000
-SHORTEST = 400  # characters; less is a list of links
-# What is no page of a manual: made indexes, sources shown as pages, histories. Translations say the same again.
+SHORTEST = 400  # characters; shorter pages are lists of links
+# Files that are not manual pages: generated indexes, sources shown as pages, change logs. Translations are duplicates.
 NO_PAGE = re.compile(r"(^|/)(genindex|py-modindex|search|index-all|allclasses|changelog|copyright|_sources|_modules|NEWS)", re.IGNORECASE)
 TRANSLATED = re.compile(r"/(translations|(da|de|es|fr|it|ja|ko|pt|ru|tr|zh)([-_][A-Za-z]{2})?)/")
 
@@ -28,7 +28,7 @@ SILENT = set("script style head nav footer header aside noscript template svg ma
 
 
 class Page(html.parser.HTMLParser):
-    """Plain text of a page: blocks apart by an empty line, white space as `pre` has it or single."""
+    """Extracts the plain text of a page: an empty line between blocks, white space kept in `pre` and collapsed elsewhere."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -78,7 +78,7 @@ def read(path):
 
 
 def convert(path):
-    """Title and text, or nothing when it is no page."""
+    """Returns title and text, or None if the file is not a page."""
     name = path.name[:-3] if path.suffix == ".gz" else path.name
     text = read(path)
     if name.endswith((".html", ".htm", ".xhtml")):
@@ -102,7 +102,7 @@ def documents(root):
             pages.append((path, name, kind.group(1), "/".join(name[: kind.start()].split("/")[-2:])))
     made = {stem for _, _, kind, stem in pages if "htm" in kind}
     for path, name, kind, stem in pages:
-        # Beside a page of the same name and folder, plain text is what the page was made from.
+        # A plain text file beside an HTML page of the same name is the source of that page.
         found = None if "htm" not in kind and stem in made else convert(path)
         if not found:
             continue
@@ -113,7 +113,7 @@ def documents(root):
 
 
 def sentences(text):
-    """Those of 5 to 12 words that read like somebody's question or remark."""
+    """Yields sentences of 5 to 12 words that read like a person's question or remark."""
     for block in text.split("\n\n"):
         for sentence in re.split(r"(?<=[.?!])\s+", " ".join(block.split())):
             words = sentence.split()
@@ -123,7 +123,7 @@ def sentences(text):
 
 
 def queries(held_out, known):
-    """One sentence of each held-out document in turn, so that none of them dominates."""
+    """Takes one sentence of each held-out document in turn, so that none of them dominates."""
     waiting = [list(dict.fromkeys(s for s in sentences(d["text"]) if s.lower() not in known)) for d in held_out]
     chosen = {}
     for turn in range(max(map(len, waiting), default=0)):

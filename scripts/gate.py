@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks what we depend on: licences, origin, known vulnerabilities, doubled and unused crates.
+"""Checks our dependencies: licences, origin, known vulnerabilities, duplicate and unused crates.
 
-  gate.py                         check; one line per finding, exit code 1 when there is any
-  gate.py --self-test             plant one violation of each kind and see that it is found
+  gate.py                         check; prints one line per finding, exit code 1 if there is one
+  gate.py --self-test             plant one violation of each kind and check that it is found
   gate.py --refresh DATABASE      rewrite advisories.json from a checkout of the RustSec advisory database
 
-With ADVISORY_DB set to such a checkout, all of its advisories count, not only those in advisories.json.
-Needs nothing but Python 3.9 and cargo: no TOML parser, no network once cargo has fetched the crates.
+If ADVISORY_DB is such a checkout, all of its advisories count, not only those in advisories.json.
+Needs only Python 3.9 and cargo: no TOML parser, and no network once cargo has fetched the crates.
 """
 
 import copy
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ADVISORIES = ROOT / "scripts" / "advisories.json"
 
-# What may ship inside an Apache-2.0 program without further duties than naming it. MPL-2.0 binds only its own files.
+# Licences that may ship inside an Apache-2.0 program with no duty but attribution. MPL-2.0 covers only its own files.
 ALLOWED_LICENCES = {
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -37,17 +37,17 @@ ALLOWED_LICENCES = {
     "Zlib",
 }
 
-# Two majors of one of these are minutes of compiling, and types that look the same but do not fit together.
+# A second major version of one of these costs minutes of compiling, and its types look the same but are incompatible.
 ONE_MAJOR_ONLY = ["axum", "hyper", "reqwest", "rustls", "sqlx", "tokio"]
 
 
 @dataclass
 class Tree:
-    """All that the checks look at, so that the self-test can change any of it."""
+    """The input of all checks. The self-test changes copies of it."""
 
     metadata: dict  # of `cargo metadata`
     checksums: dict  # (name, version) -> checksum in Cargo.lock
-    advisories: list  # of dicts: id, package, patched, unaffected, why, and accepted where we live with one
+    advisories: list  # of dicts: id, package, patched, unaffected, why, and accepted if we tolerate it
     code: dict  # path below the root -> text without line comments, of all *.rs and *.html
 
     def members(self):
@@ -94,7 +94,7 @@ def check_licences(tree):
 
 
 def check_origin(tree):
-    """A registry's crate cannot change under a checksum; a folder or a branch can."""
+    """A crate from a registry with a checksum cannot change; a folder or a branch can."""
     sources = {}
     for package in tree.dependencies():
         source = package["source"] or "a folder outside the workspace"
@@ -133,7 +133,7 @@ def check_majors(tree):
 
 
 def check_unused(tree):
-    """What a crate declares, it must name. One that is needed only for its features: `use name as _;` and say why."""
+    """A crate must use each dependency that it declares. For one needed only for its features: `use name as _;` and a reason."""
     nodes = {node["id"]: node for node in tree.metadata["resolve"]["nodes"]}
     folders = {None: ["src"], "dev": ["src", "tests", "benches", "examples"], "build": ["build.rs"]}
     for package in tree.members():
@@ -148,7 +148,7 @@ def check_unused(tree):
                     yield f"unused: {home}/Cargo.toml lists {name} in [{section}] but no code names it: remove it"
 
 
-# -------------------------------------------------------------------------------------------------- what they rest upon
+# ---------------------------------------------------------------------------------------------- licences and versions
 
 
 def label(package):
@@ -186,7 +186,7 @@ def is_allowed(expression):
 
     try:
         return alternatives() and not tokens
-    except IndexError:  # ends in the middle: what we cannot read, we do not allow
+    except IndexError:  # incomplete: an expression that we cannot read is not allowed
         return False
 
 
@@ -195,7 +195,7 @@ def is_affected(version, advisory):
 
 
 def matches(version, requirement):
-    """Whether a version meets a requirement as Cargo writes them, such as `>= 1.2.3, < 2`."""
+    """Whether a version meets a requirement in Cargo's notation, such as `>= 1.2.3, < 2`."""
     return all(matches_one(order(version), one.strip()) for one in requirement.split(","))
 
 
@@ -203,7 +203,7 @@ def matches_one(version, comparator):
     if comparator == "*":
         return True
     operator, text = re.fullmatch(r"(>=|<=|<|>|=|\^|~)?\s*(\d\S*)", comparator).groups()
-    given = len(re.match(r"[\d.]+", text)[0].split("."))  # of `1.2`: two numbers
+    given = len(re.match(r"[\d.]+", text)[0].split("."))  # two numbers in `1.2`
     low = order(text)
 
     def after(count):  # the first version that differs in the first `count` numbers
@@ -238,7 +238,7 @@ def order(version):
 
 
 def major(version):
-    """The part that must be equal for two versions to be one crate: 1 of 1.2.3, 0.2 of 0.2.3."""
+    """The part that two compatible versions share: 1 of 1.2.3, 0.2 of 0.2.3."""
     numbers = version.split(".")
     return numbers[0] if numbers[0] != "0" else f"0.{numbers[1]}"
 
@@ -269,7 +269,7 @@ def read_code():
 
 
 def read_database(database):
-    """Vulnerable and unsound crates. Unmaintained ones are no reason to stop a build, withdrawn ones none at all."""
+    """Reads advisories on vulnerable and unsound crates. Unmaintained crates and withdrawn advisories do not stop a build."""
     files = sorted(database.glob("crates/*/RUSTSEC-*.md"))
     if not files:
         sys.exit(f"gate: {database} is no advisory database: it has no crates/*/RUSTSEC-*.md")
@@ -288,7 +288,7 @@ def read_database(database):
 
 
 def refresh(tree, database):
-    """Keeps the advisories of the crates in our tree, and of those that the list already watches."""
+    """Keeps the advisories on crates in our tree and on those that are already in the list."""
     old = json.loads(ADVISORIES.read_text())
     accepted = {a["id"]: a["accepted"] for a in old if a.get("accepted")}
     watched = {a["package"] for a in old} | {p["name"] for p in tree.dependencies()}
@@ -307,7 +307,7 @@ def refresh(tree, database):
 
 
 def self_test(tree):
-    """A check that cannot fail is no check: changes a copy of the real tree, and looks for the finding that must come."""
+    """Shows that each check can fail: changes a copy of the real tree and expects the matching finding."""
     failures = []
     before = check(tree)
 
@@ -333,7 +333,7 @@ def self_test(tree):
             member = broken.members()[0]["id"]
             node = next(n for n in broken.metadata["resolve"]["nodes"] if n["id"] == member)
             node["deps"].append({"name": "planted", "pkg": package["id"], "dep_kinds": [{"kind": kind, "target": None}]})
-            for path in broken.code:  # neither a function nor a module of that name is a use
+            for path in broken.code:  # a function or a module of that name is not a use
                 broken.code[path] += "\nfn planted() {} use crate::planted::thing;\n"
 
         return change
