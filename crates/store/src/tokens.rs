@@ -1,5 +1,5 @@
-//! Tokens of sources, and the protocol by which N workers refresh one exactly once (pull.md). No transaction here spans a call to a provider:
-//! a lease is one UPDATE, and what comes back is stored where the version is still the one it was got with.
+//! Tokens of sources, and the protocol by which any number of workers refresh a token exactly once. No transaction spans a call to a
+//! provider: taking the lease is one UPDATE, and the reply is stored only if the version has not changed since.
 
 use std::time::Duration;
 

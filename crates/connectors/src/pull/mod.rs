@@ -196,7 +196,7 @@ pub struct ClientFacts {
     pub client_name: String,
     pub industry: Option<String>,
     pub summary: Option<String>,
-    /// Named facts, in pull.md's shape.
+    /// Named facts, as they are stored in `client_intelligence.key_facts`.
     pub key_facts: serde_json::Map<String, Value>,
     /// Which records each fact rests on, by external id: `industry`, `summary` and the names of `key_facts`.
     pub evidence: Vec<(String, Vec<String>)>,

@@ -1,8 +1,8 @@
-//! A good token for a source, refreshed exactly once however many workers want it (pull.md, Token refresh).
+//! Provides a good token for a source. The token is refreshed exactly once, however many workers need it.
 //!
-//! Whoever takes the lease asks the provider in a task of its own, which keeps the lease while it waits and stores what comes back, however
-//! late: providers rotate refresh tokens, so that a reply is the only good pair there is. Everybody else, and whoever started that task, waits
-//! for the version to move.
+//! The worker that takes the lease asks the provider in a separate task. That task keeps the lease while it waits and stores the reply,
+//! however late it comes: providers rotate refresh tokens, so the reply is the only good pair there is. All callers wait for the stored
+//! version to change.
 
 use std::time::Duration;
 
