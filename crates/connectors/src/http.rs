@@ -1,4 +1,4 @@
-//! The one HTTP client: pooled, with limits on every wait.
+//! The only HTTP client of the program: pooled, with a time limit on every wait.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub(crate) const USER_AGENT: &str = concat!("tributary/", env!("CARGO_PKG_VERSION"));
 
-/// The one TLS provider of this program. Whoever installed one before us installed this one.
+/// Installs the only TLS provider of this program. An error means that it is already installed.
 pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -36,14 +36,14 @@ impl Http {
         &self.0
     }
 
-    /// Tells somebody something. The URL may carry a token, so it is in no error.
+    /// Posts JSON. The URL may contain a token, so no error names it.
     pub async fn post_json(&self, url: &Secret, body: &impl Serialize) -> Result<(), Fault> {
         let sent = self.0.post(url.reveal()).json(body).send().await;
         let answered = sent.and_then(reqwest::Response::error_for_status);
         answered.map(|_| ()).map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))
     }
 
-    /// Posts as it is; returns the status and the beginning of the answer. The URL may carry a token, so it is in no error.
+    /// Posts a body unchanged and returns the status and the beginning of the answer. The URL may contain a token, so no error names it.
     pub async fn post(
         &self,
         url: &str,
@@ -61,7 +61,8 @@ impl Http {
         Ok((status, text.chars().take(2_000).collect()))
     }
 
-    /// Where a GET is sent on to, unfollowed, as a browser would be; none when it is answered otherwise. The URL may carry a token, so it is in no error.
+    /// Returns the target of a redirect without following it, or `None` for any other answer. The URL may contain a token, so no error
+    /// names it.
     pub async fn sent_to(&self, url: &str) -> Result<Option<String>, Fault> {
         let answer = self.0.get(url).send().await;
         let answer = answer.map_err(|error| Fault::Transient(anyhow::Error::new(error.without_url())))?;
@@ -70,29 +71,29 @@ impl Http {
     }
 }
 
-/// Everything below an error.
+/// Iterates over the causes of an error.
 pub(crate) fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(std::error::Error::source(error), |cause| cause.source())
 }
 
-/// The kind of failure only, as the end of a sentence: the errors below may name the address.
+/// Describes only the kind of failure, as the end of a sentence: the causes may name the address.
 pub(crate) fn io_kind(error: &reqwest::Error) -> String {
     let kind = causes(error).filter_map(|cause| cause.downcast_ref::<std::io::Error>()).last();
     kind.map(|error| format!(": {}", error.kind())).unwrap_or_default()
 }
 
-/// When an answer was given, by the clock of who gave it.
+/// Returns the time of an answer, by the server's clock.
 pub(crate) fn answered_at(headers: &HeaderMap) -> Option<DateTime<Utc>> {
     httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok().map(DateTime::from)
 }
 
-/// How long we are asked to wait: seconds, or a date. That one is compared with the answer's own date, never with our clock; where there
-/// is none, the wait is `unsure`. What is neither is nothing.
+/// Parses `Retry-After`: seconds, or a date. A date is compared with the answer's own date, never with our clock; if the answer has no
+/// date, the wait is `unsure`. Any other value gives `None`.
 pub(crate) fn retry_after(headers: &HeaderMap, unsure: Duration, most: Duration) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let wait = if is_number {
-        Duration::from_secs(text.parse().unwrap_or(u64::MAX)) // larger than any number is long enough
+        Duration::from_secs(text.parse().unwrap_or(u64::MAX)) // a number that does not fit is long enough
     } else {
         let until: DateTime<Utc> = httpdate::parse_http_date(text).ok()?.into();
         answered_at(headers).map_or(unsure, |now| (until - now).to_std().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Our own API as an agent on somebody's device sees it: claims, results, heartbeats, recordings, and the stream that says when to look.
+//! The client of our own API, for an agent on a device: claims, results, heartbeats, recordings, and the event stream that wakes it.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::Http;
 
-/// How long a recording may take, and the silence after which the stream is given up: it says something every fifteen seconds.
+/// Time limits for a recording, and for silence on the event stream, which sends something every fifteen seconds.
 const RECORDING_LIMIT: Duration = Duration::from_secs(1_800);
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// The server, and the key of this device.
+/// A connection to the server with this device's key.
 #[derive(Clone)]
 pub struct Rest {
     http: Http,
@@ -26,10 +26,10 @@ pub struct Rest {
 
 #[derive(Debug, thiserror::Error)]
 pub enum RestError {
-    /// The activity is in other hands.
+    /// Another agent holds the activity.
     #[error("{0}")]
     Lost(String),
-    /// It will not be otherwise when it is tried again.
+    /// A retry would be refused too.
     #[error("the server refused it ({status}): {message}")]
     Refused { status: u16, message: String },
     #[error("the server could not be reached")]
@@ -46,7 +46,7 @@ impl From<RestError> for Fault {
     }
 }
 
-/// What the server says of an error: PostgREST's object, or a problem.
+/// The body of an error: PostgREST's object, or problem+json.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Complaint {
@@ -56,18 +56,18 @@ struct Complaint {
 }
 
 impl Rest {
-    /// `url`: how the server is reached, without a path of ours.
+    /// `url` is the server's address without a path of the API.
     pub fn new(http: Http, url: &str, key: Secret) -> Self {
         Self { http, url: url.trim_end_matches('/').to_owned(), key }
     }
 
-    /// Calls a function.
+    /// Calls a SQL function.
     pub async fn call(&self, name: &str, arguments: &Value) -> Result<Value, RestError> {
         let request = self.request(Method::POST, &format!("/rest/v1/rpc/{name}")).json(arguments);
         json(self.send(request).await?).await
     }
 
-    /// Updates the rows that a filter of PostgREST's finds.
+    /// Updates the rows that match a PostgREST filter.
     pub async fn update(&self, table: &str, filter: &str, columns: &Value) -> Result<(), RestError> {
         let request = self.request(Method::PATCH, &format!("/rest/v1/{table}?{filter}")).json(columns);
         self.send(request).await.map(|_| ())
@@ -83,7 +83,7 @@ impl Rest {
         json(self.send(request).await?).await
     }
 
-    /// The recording of a call, as it comes: its type, and its pieces.
+    /// Fetches the recording of a call: its content type, and its body piece by piece.
     pub async fn recording(&self, id: &str) -> Result<(String, Pieces), RestError> {
         let path = format!("/api/v1/activities/{id}/recording");
         let answer = self.send(self.request(Method::GET, &path).timeout(RECORDING_LIMIT)).await?;
@@ -91,7 +91,7 @@ impl Rest {
         Ok((given.unwrap_or("application/octet-stream").to_owned(), Pieces(answer)))
     }
 
-    /// Returns when something may have come; an error: the stream ended.
+    /// Reads the event stream and calls `heard` whenever new activities may be there, until the stream ends.
     pub async fn events(&self, mut heard: impl FnMut()) -> Result<(), RestError> {
         let request = self.request(Method::GET, "/api/v1/events").timeout(Duration::from_secs(86_400));
         let mut answer = self.send(request).await?;
@@ -132,7 +132,7 @@ impl Rest {
         let message = said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| "it did not say why".into());
         Err(match status {
             StatusCode::CONFLICT => RestError::Lost(message),
-            // About the request itself, or about whose it is. What else there is may be a proxy's word, and pass.
+            // These statuses concern the request or its key. Others may come from a proxy, and a retry may help.
             StatusCode::BAD_REQUEST
             | StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
@@ -143,7 +143,7 @@ impl Rest {
     }
 }
 
-/// A body that is read as it comes.
+/// A body that is read piece by piece.
 pub struct Pieces(Response);
 
 impl Pieces {
@@ -152,7 +152,7 @@ impl Pieces {
     }
 }
 
-/// Something came that may be claimed; what agents do with it wakes nobody.
+/// Whether a notice announces claimable activities. Changes that agents make wake nobody.
 fn is_about_activities(line: &[u8]) -> bool {
     let is = |word: &str| line.windows(word.len()).any(|part| part == word.as_bytes());
     let is_new = is(r#""kind":"activities""#) && is(r#""op":"insert""#);

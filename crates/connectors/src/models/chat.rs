@@ -1,5 +1,5 @@
-//! Questions to a language model, answered as JSON of a given form. Two dialects: Anthropic's, where the form is a tool that must be used, and
-//! OpenAI's, where it is the format of the answer. The answer is data: nothing in it is run or fetched.
+//! Asks a language model and gets JSON in a given schema. There are two dialects: in Anthropic's the schema is a tool that must be used,
+//! in OpenAI's it is the response format. The answer is data: nothing in it is executed or fetched.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ impl ChatClient {
         Self { service: Service::new(http, base_url, path, key, settings), dialect, model: model.to_owned() }
     }
 
-    /// Asks about a text. `schema` describes the answer's form, `name` names it, and `T` is what it is read into: an answer that
-    /// does not fit is no answer.
+    /// Asks about a text. `schema` describes the answer, `name` names the schema, and the answer is parsed into `T`. An answer that does
+    /// not fit is an error.
     pub async fn ask<T: DeserializeOwned>(
         &self,
         system: &str,
@@ -113,7 +113,7 @@ struct Message {
     stop_reason: Option<String>,
 }
 
-/// Text, or the tool with what it is given.
+/// A part of Anthropic's answer: text, or a tool with its input.
 #[derive(Deserialize)]
 struct Block {
     r#type: String,

@@ -1,5 +1,5 @@
-//! Vectors from any service that speaks OpenAI's `POST {base}/embeddings`. What comes back is checked before anybody sees it, and neither
-//! the address nor the key is in any error.
+//! Gets vectors from any service with OpenAI's `POST {base}/embeddings`. Every answer is checked, and no error names the address or the
+//! key.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::Http;
 
 const BATCH_CHARS: usize = 200_000;
 
-/// Vectors, and what they took.
+/// Vectors and their cost.
 #[derive(Debug, Default)]
 pub struct Embedded {
-    /// One of unit length per text, in order; of the first ones, where there is a `fault`.
+    /// One vector of unit length per text, in order. If there is a `fault`, only the first texts have one.
     pub vectors: Vec<Vec<f32>>,
     pub calls: usize,
-    /// As the service counts them; none where it does not say.
+    /// Tokens as the service counts them; `None` if it does not say.
     pub tokens: Option<u64>,
-    /// Why the rest is missing. What came before it is paid for.
+    /// Why the remaining vectors are missing. Those before it are paid for.
     pub fault: Option<Fault>,
 }
 
@@ -29,12 +29,12 @@ pub struct EmbedClient {
     model: String,
     dim: usize,
     send_dimensions: bool,
-    /// Most texts of one call.
+    /// The largest number of texts in one call.
     batch_texts: usize,
 }
 
 impl EmbedClient {
-    /// `send_dimensions` asks for vectors of that length, where the model can be cut to one.
+    /// With `send_dimensions` the service is asked for vectors of this length; the model must support that.
     pub fn new(
         http: &Http,
         base_url: &str,
@@ -55,8 +55,8 @@ impl EmbedClient {
         Self { service, model: model.to_owned(), dim, send_dimensions, batch_texts }
     }
 
-    /// Asks in as many calls as it takes, until one fails; a fault where none of them worked. Whatever is wrong with the service or its
-    /// answer, trying again may help.
+    /// Makes as many calls as needed, until one fails. Returns a fault only if the first call failed. Every failure of the service or its
+    /// answer may pass, so a retry may help.
     pub async fn embed(&self, texts: &[&str]) -> Result<Embedded, Fault> {
         let mut embedded = Embedded { tokens: Some(0), ..Embedded::default() };
         for batch in batches(texts, self.batch_texts) {
@@ -86,7 +86,7 @@ impl EmbedClient {
     fn checked(&self, body: &[u8], n_texts: usize) -> Result<(Vec<Vec<f32>>, Option<u64>), Fault> {
         let refused = |what: String| Fault::Transient(anyhow!(what));
         let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
-            // Some write what JSON has no word for.
+            // Some services write NaN or infinity, which JSON does not have.
             let has_nan = body.windows(3).any(|word| word == b"NaN") || body.windows(8).any(|word| word == b"Infinity");
             let what = if has_nan { "with numbers that are none" } else { "that does not parse" };
             return Err(refused(format!("the embedder gave an answer {what}")));
@@ -111,7 +111,7 @@ impl EmbedClient {
         Ok((vectors.into_iter().flatten().collect(), answer.usage.and_then(|usage| usage.total_tokens)))
     }
 
-    /// A vector that can be stored, made one long; or what is wrong with it.
+    /// Normalises a vector to unit length, or says why it cannot be stored.
     fn unit(&self, numbers: &[Option<f32>]) -> Result<Vec<f32>, String> {
         if numbers.len() != self.dim {
             let (n, dim) = (numbers.len(), self.dim);

@@ -1,5 +1,5 @@
-//! Services with a model behind them: they make vectors, hear, and read for us. What they have in common is here: who is asked again and
-//! who is not, how long and how much of an answer is waited for, and errors in words that name neither address nor key.
+//! Clients of services that run a model: embedding, transcription, chat. This module has what they share: which failures are retried, the
+//! limits on time and size of an answer, and error messages that name neither the address nor the key.
 
 mod chat;
 mod embed;
@@ -18,28 +18,28 @@ pub use self::transcribe::{TranscribeClient, Transcript};
 use crate::Http;
 use crate::http::{io_kind, retry_after};
 
-/// Before the second and the third try: a hiccup is gone by then, and what is not is for the caller's own backoff.
+/// Pauses before the second and the third try. A longer outage is left to the caller's own backoff.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
-/// Who took that long to fail had no hiccup.
+/// A failure that took longer than this is not retried here.
 const HICCUP: Duration = Duration::from_secs(60);
-/// For who asks us to wait and does not say how long.
+/// The wait if a service asks for one without saying how long.
 const WAIT: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     #[error("{who} asked us to wait {} s", retry_after.as_secs())]
     Wait { who: &'static str, retry_after: Duration },
-    /// The same may succeed later.
+    /// The same request may succeed later.
     #[error("{0}")]
     Passing(String),
-    /// The same will fail again, unless somebody changes something.
+    /// The same request will fail again until somebody changes something.
     #[error("{0}")]
     Lasting(String),
 }
 
-/// For a lane, which has its own patience.
+/// Converts it for a lane, which has its own retry policy.
 impl From<Trouble> for Fault {
     fn from(trouble: Trouble) -> Self {
         match trouble {
@@ -49,11 +49,11 @@ impl From<Trouble> for Fault {
     }
 }
 
-/// What is particular about a service.
+/// The properties of one service.
 struct Settings {
-    /// As errors call it.
+    /// Its name in errors.
     who: &'static str,
-    /// The settings that lead to it, for a person to check.
+    /// The settings that configure it, for a person to check.
     base_url: &'static str,
     api_key: &'static str,
     answer_within: Duration,
@@ -80,7 +80,7 @@ impl Service {
         }
     }
 
-    /// The body of a good answer. `fill` writes the question, as often as it is asked.
+    /// Returns the body of a successful answer. `fill` writes the request and is called for every try.
     async fn ask(&self, fill: impl Fn(RequestBuilder) -> RequestBuilder) -> Result<Vec<u8>, Trouble> {
         let mut pauses = BACKOFF.into_iter();
         loop {
@@ -116,7 +116,7 @@ impl Service {
         })
     }
 
-    /// Reads a body as it comes, and no more of it than is sensible.
+    /// Reads a body up to a limit.
     async fn read(&self, mut answer: Response) -> Result<Vec<u8>, Trouble> {
         let (who, most) = (self.settings.who, self.settings.answer_max_bytes);
         let mut body = Vec::new();
@@ -129,7 +129,7 @@ impl Service {
         Ok(body)
     }
 
-    /// The service's own name for what it did not like, if that is a plain word. Its sentences may quote a key or a text.
+    /// Returns the service's error code if it is a plain word. Its sentences may quote a key or a text, so they are not used.
     async fn reason(&self, answer: Response) -> String {
         #[derive(Deserialize)]
         struct Complaint {

@@ -1,4 +1,4 @@
-//! What a recording says, from any service that speaks OpenAI's `POST {base}/audio/transcriptions`.
+//! Transcribes recordings with any service that has OpenAI's `POST {base}/audio/transcriptions`.
 
 use std::io;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct TranscribeClient {
     model: String,
 }
 
-/// What was said, and what else the service knows.
+/// A transcript, and what else the service reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transcript {
     pub text: String,
@@ -33,15 +33,15 @@ impl TranscribeClient {
             who: "the transcriber",
             base_url: "TRANSCRIBE_BASE_URL",
             api_key: "TRANSCRIBE_API_KEY",
-            answer_within: Duration::from_secs(30 * 60), // a long call takes its time
+            answer_within: Duration::from_secs(30 * 60), // a long call takes long to transcribe
             answer_max_bytes: 8 * 1024 * 1024,
         };
         let service = Service::new(http, base_url, "/audio/transcriptions", key, settings);
         Self { service, model: model.to_owned() }
     }
 
-    /// Sends a recording of so many bytes as it is read, as often as it has to; it is never whole in memory. Services know the format by
-    /// the name's end.
+    /// Sends a recording of `bytes` bytes while it is read, again for every try; it is never in memory as a whole. Services recognise the
+    /// format by the file extension.
     pub async fn transcribe<S>(
         &self,
         name: &str,
@@ -62,7 +62,7 @@ impl TranscribeClient {
     }
 }
 
-/// `multipart/form-data` around one file.
+/// A `multipart/form-data` body with one file.
 struct Form {
     content_type: String,
     head: Bytes,
@@ -107,7 +107,7 @@ fn checked(body: &[u8]) -> Result<Transcript, Trouble> {
         duration: Option<f64>,
         usage: Option<Usage>,
     }
-    /// What is billed by time says so here.
+    /// The duration, from services that bill by time.
     #[derive(Deserialize)]
     struct Usage {
         seconds: Option<f64>,

@@ -1,4 +1,4 @@
-//! Names to addresses, and only to those that may be connected to: what was checked is what is used.
+//! Resolves names to addresses that may be connected to. The checked address is the one that is used.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::public::is_public;
 
-/// Who knows the addresses of a name.
+/// A resolver of names.
 #[derive(Clone)]
 pub enum Lookup {
     System,
-    /// Somebody else: for tests, where one name may have another address each time it is asked for.
+    /// For tests, where a name may have another address each time.
     Given(Arc<Addresses>),
 }
 
 type Addresses = dyn Fn(&str) -> Vec<IpAddr> + Send + Sync;
 
-/// Why a name leads nowhere.
+/// The reason why a name cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoWay {
     #[error("the name has no address")]
@@ -27,7 +27,7 @@ pub(super) enum NoWay {
     NotPublic,
 }
 
-/// Public addresses, and those of the networks that are allowed beside them.
+/// A resolver that returns public addresses and those in the allowed networks.
 #[derive(Clone)]
 pub(super) struct Gate {
     pub allow: Arc<[IpNet]>,
@@ -39,13 +39,13 @@ impl Gate {
         is_public(address) || self.is_allowed(address)
     }
 
-    /// Whether it is in one of the networks that are ours to reach.
+    /// Whether an address is in one of the allowed networks.
     pub fn is_allowed(&self, address: IpAddr) -> bool {
         self.allow.iter().any(|net| net.contains(&address))
     }
 
     async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, NoWay> {
-        // This machine, whatever somebody makes of the name.
+        // `localhost` is this machine, whatever the resolver answers.
         if name.trim_end_matches('.').rsplit('.').next() == Some("localhost") {
             return Err(NoWay::NotPublic);
         }
@@ -56,7 +56,7 @@ impl Gate {
         if found.is_empty() {
             return Err(NoWay::Unknown);
         }
-        // All of them: which one is taken is nobody's promise.
+        // All addresses must be allowed, because the client may choose any of them.
         if found.iter().all(|address| self.lets(address.ip())) { Ok(found) } else { Err(NoWay::NotPublic) }
     }
 }

@@ -1,5 +1,5 @@
-//! Fetching what a stranger named. Every hop's address is checked, and the address that was checked is the one connected to; credentials go
-//! to the server they are meant for and no further; size and time are bounded. Errors name neither address nor credentials.
+//! Fetches URLs that come from outside. The address of every hop is checked, and the connection goes to the checked address. Credentials
+//! go only to the server they are meant for. Size and time are bounded. Errors name neither the address nor credentials.
 
 mod lookup;
 mod public;
@@ -22,15 +22,15 @@ use self::lookup::{Gate, NoWay};
 use crate::http::{USER_AGENT, causes, install_tls, io_kind};
 
 const MOST_HOPS: usize = 5;
-/// However many are wanted: each may take all that it is allowed, for as long as it is allowed.
+/// The number of fetches at once, because each may use its full limits of size and time.
 const AT_ONCE: usize = 16;
 const URL_MAX_BYTES: usize = 8_192;
 
-/// How much of everything it may take.
+/// The limits of a fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub connect: Duration,
-    /// Between two pieces of the body.
+    /// The longest pause between two pieces of the body.
     pub idle: Duration,
     pub total: Duration,
     pub bytes: u64,
@@ -47,8 +47,8 @@ impl Default for Limits {
     }
 }
 
-/// User and password, and whom they are for: this domain and those below it, by https alone. Servers in the allowed networks are ours, so
-/// they are told too.
+/// User and password for one domain and its subdomains, over https only. Servers in the allowed networks are our own, so they get the
+/// credentials too.
 #[derive(Clone, Debug)]
 pub struct Basic {
     pub user: String,
@@ -56,7 +56,7 @@ pub struct Basic {
     pub domain: &'static str,
 }
 
-/// Why something was not fetched. What "it" is, the caller knows.
+/// The reason why something was not fetched. The caller knows what "it" is in the messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     #[error("its address is no address of the web")]
@@ -96,14 +96,14 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// `allow`: networks that are not public and may be reached all the same.
+    /// `allow` lists private networks that may be reached.
     pub fn new(allow: &[IpNet], lookup: Lookup, limits: Limits) -> anyhow::Result<Self> {
         install_tls();
         let gate = Gate { allow: allow.into(), lookup };
         let client = Client::builder()
             .user_agent(USER_AGENT)
             .dns_resolver(gate.clone())
-            .no_proxy() // or the proxy would choose the address
+            .no_proxy() // a proxy would choose the address
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(limits.connect)
             .pool_max_idle_per_host(0)
@@ -112,7 +112,7 @@ impl Outside {
         Ok(Self { client, gate, limits, turns: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
-    /// The answer's head; its body follows piece by piece. Credentials in the URL itself are not used.
+    /// Returns the head of the answer; the body follows piece by piece. Credentials in the URL itself are not used.
     pub async fn fetch(&self, url: &str, basic: Option<&Basic>) -> Result<Fetched, FetchError> {
         let mut url = parse(url)?;
         let turn = self.turns.clone().acquire_owned().await.ok();
@@ -130,7 +130,7 @@ impl Outside {
     }
 
     async fn ask(&self, url: &Url, basic: Option<&Basic>, until: Instant) -> Result<Response, FetchError> {
-        // An address is never looked up, so this is its only check.
+        // A literal IP address is not looked up, so this is its only check.
         if address(url).is_some_and(|address| !self.gate.lets(address)) {
             return Err(FetchError::NotPublic);
         }
@@ -176,7 +176,7 @@ impl Outside {
     }
 }
 
-/// A body on its way.
+/// A body that is being received.
 pub struct Fetched {
     pub content_type: Option<String>,
     answer: Response,
@@ -188,7 +188,7 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// The next piece; none at the end.
+    /// Returns the next piece, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
         let patience = self.until.min(Instant::now() + self.idle);
         let read = timeout_at(patience, self.answer.chunk()).await.map_err(|_| FetchError::TooSlow)?;
@@ -201,7 +201,7 @@ impl Fetched {
     }
 }
 
-/// What is written in a thousand ways is one address afterwards: the parser is the one that browsers have.
+/// Parses a URL as browsers do, so every notation of an address becomes the same one.
 fn parse(text: &str) -> Result<Url, FetchError> {
     if text.len() > URL_MAX_BYTES {
         return Err(FetchError::Malformed);
@@ -211,12 +211,12 @@ fn parse(text: &str) -> Result<Url, FetchError> {
 
 fn checked(mut url: Url) -> Result<Url, FetchError> {
     let is_web = ["http", "https"].contains(&url.scheme()) && url.has_host();
-    // Or the client would send them as credentials.
+    // Otherwise the client would send them as credentials.
     let is_bare = url.set_username("").is_ok() && url.set_password(None).is_ok();
     if is_web && is_bare { Ok(url) } else { Err(FetchError::Malformed) }
 }
 
-/// Where we are sent, if we are.
+/// Returns the target of a redirect.
 fn next_hop(url: &Url, answer: &Response) -> Result<Option<Url>, FetchError> {
     use StatusCode as S;
     let is_redirect = matches!(
@@ -244,7 +244,7 @@ fn is_same_server(one: &Url, other: &Url) -> bool {
     server(one) == server(other)
 }
 
-/// The address that a URL names without a name.
+/// Returns the literal IP address of a URL that has no host name.
 fn address(url: &Url) -> Option<IpAddr> {
     url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }

@@ -1,10 +1,10 @@
-//! Which addresses are out there for everybody: what may be fetched when a stranger names it.
+//! Decides which IP addresses are public, so that a URL from outside may be fetched.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Networks of IPv4 that are this machine, this network, or nobody.
+/// IPv4 networks that are local or reserved.
 const CLOSED_V4: [Ipv4Net; 15] = [
     v4([0, 0, 0, 0], 8),      // this network
     v4([10, 0, 0, 0], 8),     // private
@@ -23,10 +23,10 @@ const CLOSED_V4: [Ipv4Net; 15] = [
     v4([240, 0, 0, 0], 4), // reserved, and broadcast
 ];
 
-/// Of IPv6 only this is given out. All else is local, is IPv4 in another dress (mapped, compatible, NAT64), or is nobody's.
+/// The only IPv6 range with public addresses. All others are local, reserved, or contain an IPv4 address (mapped, compatible, NAT64).
 const GIVEN_OUT: Ipv6Net = v6(0x2000, 0, 3);
 
-/// And in there these are not for everybody: Teredo and other protocols, documentation, 6to4.
+/// Networks in that range that are not public: Teredo and other protocols, documentation, 6to4.
 const CLOSED_V6: [Ipv6Net; 4] = [v6(0x2001, 0, 23), v6(0x2001, 0xdb8, 32), v6(0x2002, 0, 16), v6(0x3fff, 0, 20)];
 
 const fn v4(address: [u8; 4], bits: u8) -> Ipv4Net {
