@@ -1,4 +1,4 @@
-//! Alerts: something a person should look at, open until its cause is gone.
+//! Alerts: problems that a person should look at. An alert is open until its cause is gone.
 
 use chrono::{DateTime, Utc};
 use domain::TenantId;
@@ -18,7 +18,7 @@ pub struct Alert {
     pub since: DateTime<Utc>,
 }
 
-/// Something that is wrong now.
+/// A problem that exists now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub kind: &'static str,
@@ -27,7 +27,7 @@ pub struct Finding {
     pub todo: String,
 }
 
-/// Brings the tenant's open alerts to what is wrong now: new ones open, the rest stay or close. Returns the newly opened.
+/// Opens alerts for new findings and closes those without one. Returns the newly opened alerts.
 pub async fn reconcile(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,

@@ -1,4 +1,4 @@
-//! The rows behind the blob store: which objects there are, and which of them nothing names any more.
+//! The rows of the blob store: which objects exist, and which of them are no longer referenced.
 
 use chrono::{DateTime, Utc};
 use domain::{BlobKey, TenantId};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{Error, Result};
 
-/// Every column that names a blob, beside a `tenant_id`. A table that is not there yet names nothing.
+/// Every column that references a blob, in a table with a `tenant_id`. A table that does not exist yet references nothing.
 pub const REFERENCES: &[(&str, &str)] = &[
     ("public.source_documents", "blob_key"),
     ("tributary.activity_payloads", "blob_key"),
@@ -15,10 +15,10 @@ pub const REFERENCES: &[(&str, &str)] = &[
     ("tributary.activity_recordings", "blob_key"),
 ];
 
-/// Any number of ours: shared by those who copy the objects, held alone by who removes some.
+/// The advisory lock of the blob store: shared while objects are copied, exclusive while some are removed.
 const LOCK: i64 = 0x7472_6962_626c_6f62;
 
-/// Names the object and keeps it for a day, before its bytes are written and before anything refers to it.
+/// Records an object and protects it for a day, before its bytes are written and before anything references it.
 pub async fn touch(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -39,7 +39,7 @@ pub async fn touch(
     Ok(())
 }
 
-/// What nothing names and nobody has touched for a day, in order, after the one given.
+/// Lists objects that are unreferenced and untouched for a day, in order, after the given one.
 pub async fn unnamed(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -62,7 +62,7 @@ pub async fn unnamed(
     rows.into_iter().map(parse).collect()
 }
 
-/// Removes the row, unless something names it again or somebody has touched it. Until the transaction ends, whoever touches it waits.
+/// Removes the row, unless the object was referenced or touched again. Until the transaction ends, a caller that touches it waits.
 pub async fn remove_unnamed(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -78,7 +78,7 @@ pub async fn remove_unnamed(
     Ok(removed.rows_affected() == 1)
 }
 
-/// The condition on a row `b` at the time `$1`.
+/// The condition for removing a row `b` at the time `$1`.
 async fn is_unnamed(conn: &mut PgConnection) -> Result<String> {
     let mut condition = String::from("b.touched_at < coalesce($1, now()) - interval '24 hours'");
     for (table, column) in REFERENCES {
@@ -98,13 +98,13 @@ async fn is_unnamed(conn: &mut PgConnection) -> Result<String> {
     Ok(condition)
 }
 
-/// Until this session ends, no object is removed: what the database names now can be copied.
+/// Prevents the removal of objects until this session ends, so that all referenced objects can be copied.
 pub async fn keep_all(conn: &mut PgConnection) -> Result<()> {
     sqlx::query("select pg_advisory_lock_shared($1)").bind(LOCK).execute(conn).await?;
     Ok(())
 }
 
-/// Whether this transaction may remove objects: nobody copies them, and nobody else removes any.
+/// Whether this transaction may remove objects: no other session copies or removes them.
 pub async fn may_remove(conn: &mut PgConnection) -> Result<bool> {
     Ok(sqlx::query_scalar("select pg_try_advisory_xact_lock($1)").bind(LOCK).fetch_one(conn).await?)
 }

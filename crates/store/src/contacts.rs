@@ -1,4 +1,4 @@
-//! Contacts: whom events are from. Every address of one is a row of `contact_keys`, kept by triggers; matching is the database's.
+//! Contacts: the people that events come from. Triggers keep a row of `contact_keys` for each address, and the database does the matching.
 
 use chrono::{DateTime, Utc};
 use domain::{ContactId, PersonId, TenantId};
@@ -21,13 +21,13 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// What to call them, of what is known.
+    /// A name to show: the best of the known fields.
     pub fn called(&self) -> String {
         crate::people::called([&self.first_name, &self.last_name], [&self.email, &self.phone_number])
     }
 }
 
-/// What is known of somebody. Addresses are in their normal form.
+/// The known fields of a contact. Addresses are normalised.
 #[derive(Clone, Debug, Default)]
 pub struct NewContact {
     pub email: Option<String>,
@@ -59,7 +59,7 @@ pub async fn create(conn: &mut PgConnection, tenant_id: TenantId, new: &NewConta
     Ok(ContactId(id))
 }
 
-/// What became of an imported row.
+/// The outcome of an imported row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Imported {
     Created,
@@ -67,7 +67,7 @@ pub enum Imported {
     Unchanged,
 }
 
-/// Brings somebody in: who is known by exactly one of the addresses is completed with what was missing, nobody is overwritten.
+/// Imports a contact. If exactly one contact has one of the addresses, its missing fields are added; nothing is overwritten.
 pub async fn import(conn: &mut PgConnection, tenant_id: TenantId, new: &NewContact) -> Result<Imported> {
     let mut known: Option<i64> = None;
     for address in [&new.email, &new.phone_number].into_iter().flatten() {
@@ -101,17 +101,17 @@ pub async fn import(conn: &mut PgConnection, tenant_id: TenantId, new: &NewConta
     Ok(if changed.rows_affected() == 1 { Imported::Updated } else { Imported::Unchanged })
 }
 
-/// Which contacts a list shows.
+/// The filter of a list of contacts.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted<'a> {
-    /// A part of a name, a company or an address.
+    /// Matches a part of a name, a company or an address.
     pub text: Option<&'a str>,
-    /// Below this one.
+    /// Lists contacts with a smaller id than this.
     pub before: Option<ContactId>,
     pub limit: i64,
 }
 
-/// The newest first.
+/// Lists contacts, newest first.
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: &Wanted<'_>) -> Result<Vec<Contact>> {
     let pattern =
         wanted.text.map(|text| format!("%{}%", text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")));
@@ -134,13 +134,13 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) ->
     Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
 }
 
-/// Several at once, in no order.
+/// Loads several contacts, in no order.
 pub async fn get_all(conn: &mut PgConnection, tenant_id: TenantId, ids: &[i64]) -> Result<Vec<Contact>> {
     let sql = format!("select {COLUMNS} from public.contacts where tenant_id = $1 and id = any($2)");
     Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
 
-/// Addresses by which somebody is recognised, as they were given.
+/// The addresses by which a contact is recognised, as they were entered.
 pub async fn addresses(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(
         "select address from public.contact_keys where tenant_id = $1 and contact_id = $2 and address is not null
@@ -152,7 +152,7 @@ pub async fn addresses(conn: &mut PgConnection, tenant_id: TenantId, id: Contact
     .await?)
 }
 
-/// Whose an address is, as events are matched.
+/// Finds the contact of an address by the same rules as for events.
 pub async fn find(conn: &mut PgConnection, tenant_id: TenantId, address: &str) -> Result<Option<ContactId>> {
     let found: Option<i64> = sqlx::query_scalar("select tributary.match_contact($1, $2)")
         .bind(tenant_id.0)
@@ -162,7 +162,7 @@ pub async fn find(conn: &mut PgConnection, tenant_id: TenantId, address: &str) -
     Ok(found.map(ContactId))
 }
 
-/// From now on events of this address are this contact's too.
+/// Adds an address to a contact, so that events of the address match it from now on.
 pub async fn add_address(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId, address: &str) -> Result<()> {
     sqlx::query("select tributary.add_contact_key($1, $2, $3, 'added')")
         .bind(tenant_id.0)
@@ -173,7 +173,7 @@ pub async fn add_address(conn: &mut PgConnection, tenant_id: TenantId, id: Conta
     Ok(())
 }
 
-/// Makes contacts for addresses, those of one group in the order of their keys: two groups never wait for each other in a ring.
+/// Creates contacts for addresses, in the order of their keys, so that two groups cannot deadlock.
 pub async fn ensure_all(conn: &mut PgConnection, wanted: &[(TenantId, &str, Option<PersonId>)]) -> Result<()> {
     sqlx::query(include_str!("sql/contacts_ensure.sql"))
         .bind(wanted.iter().map(|(tenant_id, ..)| tenant_id.0).collect::<Vec<Uuid>>())

@@ -1,4 +1,4 @@
-//! Activities that failed for good (table `activity_failures`); each stays, `failed`, until a person has it processed again or skips it.
+//! Activities that failed for good (table `activity_failures`). The activity stays `failed` until a person replays or skips it.
 
 use chrono::{DateTime, Utc};
 use domain::TenantId;
@@ -10,16 +10,16 @@ use crate::activities::{Activity, listed};
 
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct DeadLetter {
-    /// By which lists go on.
+    /// The cursor of lists.
     pub letter_id: i64,
     pub reason: String,
     pub buried_at: DateTime<Utc>,
-    /// As lists show it.
+    /// The activity, as lists show it.
     #[sqlx(flatten)]
     pub activity: Activity,
 }
 
-/// Those buried last first, each activity once.
+/// Lists dead letters, newest first, each activity once.
 pub async fn list(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -43,7 +43,7 @@ pub async fn count(conn: &mut PgConnection, tenant_id: TenantId) -> Result<i64> 
     Ok(sqlx::query_scalar(include_str!("sql/dead_letters_count.sql")).bind(tenant_id.0).fetch_one(conn).await?)
 }
 
-/// Which of these activities are dead letters.
+/// Returns those of the given activities that are dead letters.
 pub async fn among(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(
         "select distinct original_activity_id from public.activity_failures where tenant_id = $1 and original_activity_id = any($2)",

@@ -1,4 +1,4 @@
-//! What `tributary doctor` asks of the database itself.
+//! The checks of `tributary doctor` on the database.
 
 use serde::Serialize;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
@@ -10,9 +10,9 @@ use crate::{Result, migrate};
 pub struct Check {
     pub name: &'static str,
     pub is_ok: bool,
-    /// What was found, in words.
+    /// The result, in words.
     pub found: String,
-    /// What to do about it; empty when fine.
+    /// The advice; empty if all is well.
     pub todo: String,
 }
 
@@ -26,11 +26,11 @@ impl Check {
     }
 }
 
-/// Everything that can be known by connecting. Never ends early: each check stands for itself.
+/// Runs every check that needs a connection. A failed check does not stop the others.
 pub async fn examine(to: &ConnectTo) -> Vec<Check> {
     let mut conn = match tokio::time::timeout(std::time::Duration::from_secs(10), to.0.connect()).await {
         Ok(Ok(conn)) => conn,
-        // What poolers say to the parameters that a driver sends with its first message.
+        // Poolers answer like this to the start-up parameters of a driver.
         Ok(Err(error)) if error.to_string().contains("unsupported startup parameter") => {
             return vec![Check::bad("session", format!("port {} is a pooler{POOLER}", to.port()), SESSION_TODO)];
         }
@@ -44,7 +44,7 @@ pub async fn examine(to: &ConnectTo) -> Vec<Check> {
         }
     };
     let mut checks = vec![Check::ok("connection", format!("connected to {}", to.in_words()))];
-    // As our pool does; before the first migration there is no such role, and the checks below say so.
+    // The same role as our pool. Before the first migration the role does not exist, and the checks below say so.
     let _ = sqlx::raw_sql("set role service_role").execute(&mut conn).await;
     for check in [
         session(&mut conn, to).await,
@@ -62,8 +62,8 @@ pub async fn examine(to: &ConnectTo) -> Vec<Check> {
     checks
 }
 
-/// A transaction pooler gives the same server session to whoever asks next: two connections of ours then meet in one.
-/// LISTEN, SET and prepared statements do not hold there.
+/// Detects a transaction pooler, which shares one server session between connections: two connections of ours then see the same session.
+/// LISTEN, SET and prepared statements do not work there.
 async fn session(conn: &mut PgConnection, to: &ConnectTo) -> Result<Check> {
     let pid = "select pg_backend_pid()";
     let mut other = to.0.connect().await?;
@@ -176,7 +176,7 @@ async fn durability(conn: &mut PgConnection) -> Result<Check> {
     ))
 }
 
-/// A transaction that has been open for long: dead rows of every queue stay until it ends.
+/// A long-running transaction. Until it ends, the dead rows of every queue stay.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct LongTransaction {
     pub pid: i32,

@@ -1,4 +1,4 @@
-//! Records that could not be read: syncs write them down and take them off, a person looks at them (table `sync_failures`).
+//! Records that could not be read (table `sync_failures`). Syncs add and remove them, and people retry or skip them.
 
 use chrono::{DateTime, Utc};
 use domain::{JobId, SourceId, TenantId};
@@ -21,7 +21,7 @@ pub struct Failure {
     pub skipped_at: Option<DateTime<Utc>>,
 }
 
-/// Writes down records that could not be read. One that a person skipped stays skipped.
+/// Records failures. A record that a person skipped stays skipped.
 pub async fn note(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -51,7 +51,7 @@ pub async fn note(
     Ok(())
 }
 
-/// These were read after all, or are gone.
+/// Removes failures whose records were read after all, or are gone.
 pub async fn clear(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -67,7 +67,7 @@ pub async fn clear(
     Ok(())
 }
 
-/// Says that a record need not be read: it counts no more, until a later sync can read it.
+/// Skips a record: it no longer counts, until a later sync can read it.
 pub async fn skip(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -88,7 +88,7 @@ pub async fn skip(
     Ok(skipped.rows_affected() == 1)
 }
 
-/// What could not be read, the latest first, skipped ones last.
+/// Lists failures, newest first, skipped ones last.
 pub async fn list(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -106,7 +106,7 @@ pub async fn list(
     .await?)
 }
 
-/// Whether this record is among what could not be read.
+/// Whether this record is among the failures.
 pub async fn exists(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -123,7 +123,7 @@ pub async fn exists(
     .await?)
 }
 
-/// How many there are, skipped ones among them.
+/// Counts failures, including skipped ones.
 pub async fn count(conn: &mut PgConnection, tenant_id: TenantId, source_id: SourceId) -> Result<i64> {
     Ok(sqlx::query_scalar("select count(*) from public.sync_failures where tenant_id = $1 and source_id = $2")
         .bind(tenant_id.0)
@@ -132,7 +132,7 @@ pub async fn count(conn: &mut PgConnection, tenant_id: TenantId, source_id: Sour
         .await?)
 }
 
-/// The names of those that nobody skipped, the latest first.
+/// Returns the names of failures that are not skipped, newest first.
 pub async fn open(
     conn: &mut PgConnection,
     tenant_id: TenantId,

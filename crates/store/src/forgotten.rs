@@ -1,4 +1,4 @@
-//! Forgetting: what goes is counted first, removed step by step, and a line without content says what went, when and by whom.
+//! Forgetting a source: its rows are counted first and removed in steps. A row without content records what was removed, when and by whom.
 
 use chrono::{DateTime, Utc};
 use domain::{SourceId, TenantId};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// What is there of a source.
+/// The numbers of rows that a source has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, sqlx::FromRow)]
 pub struct Counted {
     pub documents: i64,
@@ -31,7 +31,7 @@ pub async fn count(conn: &mut PgConnection, tenant_id: TenantId, source_id: Sour
     .await?)
 }
 
-/// The line that will say what went.
+/// Inserts the row that will record what was removed.
 pub async fn begin(conn: &mut PgConnection, tenant_id: TenantId, what: &str, by: &str) -> Result<Uuid> {
     let id = Uuid::now_v7();
     sqlx::query("insert into public.forgotten (id, tenant_id, what, by) values ($1, $2, $3, $4)")
@@ -44,7 +44,7 @@ pub async fn begin(conn: &mut PgConnection, tenant_id: TenantId, what: &str, by:
     Ok(id)
 }
 
-/// The tenant's sources that are being forgotten now.
+/// Returns the tenant's sources that are being forgotten now.
 pub async fn under_way(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(
         "select (message ->> 'source_id')::uuid from pgmq.q_forget where message ->> 'tenant_id' = $1",
@@ -54,7 +54,7 @@ pub async fn under_way(conn: &mut PgConnection, tenant_id: TenantId) -> Result<V
     .await?)
 }
 
-/// Removes up to so many documents of a source, with all that hangs on them; returns how many.
+/// Removes up to `limit` documents of a source, with everything that belongs to them. Returns how many.
 pub async fn remove_documents(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -73,7 +73,7 @@ pub async fn remove_documents(
     Ok(gone.rows_affected())
 }
 
-/// Adds to what the line says.
+/// Adds to the recorded numbers.
 pub async fn note(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, kind: &str, n: u64) -> Result<()> {
     sqlx::query(
         "update public.forgotten set removed = removed || jsonb_build_object($3::text, coalesce((removed ->> $3)::bigint, 0) + $4)
@@ -88,7 +88,8 @@ pub async fn note(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, kind: 
     Ok(())
 }
 
-/// The source itself, and everything that still names it: jobs, failures, tokens, clients, alerts, messages in archives and parked ones.
+/// Removes the source itself and everything that still references it: jobs, failures, tokens, clients, alerts, archived and parked
+/// messages.
 pub async fn remove_source(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,

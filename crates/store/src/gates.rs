@@ -1,4 +1,4 @@
-//! Turns at providers, shared by all processes: limits in the provider's own units, and breakers that keep everybody away for a while.
+//! Request limits of providers, shared by all processes: budgets in the provider's own units, and breakers that pause all requests.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use sqlx::PgConnection;
 
 use crate::Result;
 
-/// Takes `n` of `units` that come back every `per`; says how long to wait first. Longer than `patience`: nothing was taken.
+/// Takes `n` of the `units` that return every `per`, and returns how long to wait first. If that is longer than `patience`, nothing was
+/// taken.
 pub async fn take(
     conn: &mut PgConnection,
     key: &str,
@@ -27,7 +28,7 @@ pub async fn take(
     Ok(Duration::try_from_secs_f64(wait).unwrap_or_default())
 }
 
-/// Why a gate is closed, and for how much longer.
+/// A closed gate: the reason, and for how much longer.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Closed {
     pub key: String,
@@ -35,7 +36,7 @@ pub struct Closed {
     pub reason: String,
 }
 
-/// Which of these are closed now, the one that opens last first.
+/// Returns those of the given gates that are closed now, the one that opens last first.
 pub async fn closed(conn: &mut PgConnection, at: Option<DateTime<Utc>>, keys: &[&str]) -> Result<Vec<Closed>> {
     Ok(sqlx::query_as(
         "select key, extract(epoch from closed_until - coalesce($2, now()))::float8 as secs, coalesce(reason, '') as reason
@@ -47,7 +48,7 @@ pub async fn closed(conn: &mut PgConnection, at: Option<DateTime<Utc>>, keys: &[
     .await?)
 }
 
-/// Closes a gate for so long; one that is closed for longer stays so.
+/// Closes a gate for a time. A gate that is already closed for longer stays so.
 pub async fn close(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -68,7 +69,7 @@ pub async fn close(
     Ok(())
 }
 
-/// Counts a failure in a row; returns how many there are.
+/// Counts a failure and returns the number of consecutive failures.
 pub async fn failed(conn: &mut PgConnection, key: &str) -> Result<i32> {
     Ok(sqlx::query_scalar(
         "insert into tributary.gates as g (key, failures) values ($1, 1)
@@ -79,7 +80,7 @@ pub async fn failed(conn: &mut PgConnection, key: &str) -> Result<i32> {
     .await?)
 }
 
-/// It works again.
+/// Resets the count of failures.
 pub async fn worked(conn: &mut PgConnection, keys: &[&str]) -> Result<()> {
     sqlx::query(
         "update tributary.gates set failures = 0, closed_until = null, reason = null

@@ -1,10 +1,10 @@
-//! Indexes that are built while everybody goes on writing. Migrations build none over a table that may be large.
+//! Indexes that are built concurrently with writes. Migrations build no index on a table that may be large.
 
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 use crate::{Db, Result};
 
-/// Schema, name, and what it is on: built by the upkeep task `indexes` wherever they are missing.
+/// Schema, name and definition. The upkeep task `indexes` builds those that are missing.
 pub const LATER: &[(&str, &str, &str)] = &[
     (
         "public",
@@ -15,10 +15,10 @@ pub const LATER: &[(&str, &str, &str)] = &[
     ("public", "activities_failed_idx", "public.activities (tenant_id, created_at) where processing_status = 'failed'"),
 ];
 
-/// Builds an index unless it is there. One that an interrupted build left behind is dropped first. Safe to repeat.
+/// Builds an index unless it exists. An invalid index of an interrupted build is dropped first. Safe to repeat.
 pub async fn build(db: &Db, schema: &str, name: &str, on: &str) -> Result<()> {
     let mut conn = db.to().0.clone().application_name("tributary index").connect().await?;
-    // Its own session: the owner's rights, no time limit, and nothing of it left when it ends.
+    // A session of its own, with the owner's rights and no time limit, which end with it.
     sqlx::raw_sql("set role tributary_owner; set statement_timeout = 0; set maintenance_work_mem = '512MB'")
         .execute(&mut conn)
         .await?;

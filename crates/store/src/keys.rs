@@ -1,4 +1,4 @@
-//! API keys: opaque (`trb_…`), stored hashed, scoped, one per device. Never JWTs: a key can be revoked.
+//! API keys: opaque (`trb_…`), stored as hashes, with scopes, one per device. They are not JWTs, so that they can be revoked.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,13 +12,13 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// 32 random bytes, readable, with a prefix that says what it is (and that secret scanners know to look for).
+/// Generates 32 random bytes as text, with a prefix by which people and secret scanners recognise the kind of secret.
 pub fn new_secret(prefix: &str) -> Secret {
     Secret::new(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 32]>())))
 }
 
-/// What is stored and looked up. The text has 256 random bits, so a fast hash is enough and equal time is no concern: an
-/// attacker who can choose the hash's bytes has broken SHA-256.
+/// The hash that is stored and looked up. The text has 256 random bits, so a fast hash is enough. Constant time is not needed: an
+/// attacker who can choose the bytes of the hash has broken SHA-256.
 pub fn hash(secret: &Secret) -> [u8; 32] {
     Sha256::digest(secret.reveal().as_bytes()).into()
 }
@@ -34,7 +34,7 @@ pub struct Key {
     pub revoked_at: Option<DateTime<Utc>>,
 }
 
-/// Makes a key and returns it: the only time anyone sees it.
+/// Creates a key and returns it. It cannot be shown again.
 pub async fn create(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -69,7 +69,7 @@ pub async fn list(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Ke
     .await?)
 }
 
-/// From now on refused; servers that know it forget it within 5 s. `false`: no such key that was still good.
+/// Revokes a key. Servers that cached it refuse it within 5 s. Returns `false` if there is no such valid key.
 pub async fn revoke(conn: &mut PgConnection, tenant_id: TenantId, id: KeyId) -> Result<bool> {
     let revoked = sqlx::query(
         "update tributary.api_keys set revoked_at = now() where tenant_id = $1 and id = $2 and revoked_at is null",
@@ -81,7 +81,7 @@ pub async fn revoke(conn: &mut PgConnection, tenant_id: TenantId, id: KeyId) -> 
     Ok(revoked.rows_affected() == 1)
 }
 
-/// Revokes a person's keys of this name but for the newest `kept`; returns those that were still good.
+/// Revokes a person's keys of this name except the newest `kept`. Returns those that were still valid.
 pub async fn revoke_older(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -104,19 +104,19 @@ pub async fn revoke_older(
     Ok(revoked.into_iter().map(KeyId).collect())
 }
 
-/// The caller a key stands for, if it is good.
+/// Returns the caller of a key, if the key is valid.
 pub async fn authenticate(conn: &mut PgConnection, secret: &Secret) -> Result<Option<Caller>> {
     let row: Option<CallerRow> =
         sqlx::query_as(include_str!("sql/authenticate.sql")).bind(&hash(secret)[..]).fetch_optional(conn).await?;
     Ok(row.map(Caller::from))
 }
 
-/// The key behind the dashboard's one-time links.
+/// Returns the key behind the dashboard's one-time links.
 pub async fn ensure_dashboard(conn: &mut PgConnection, tenant_id: TenantId) -> Result<KeyId> {
     ensure_unusable(conn, tenant_id, None, "dashboard", Scope::Service).await
 }
 
-/// A key of the installation's own, made on first use. Nobody knows its secret.
+/// Returns a key of the installation itself, created on first use. Nobody knows its secret.
 pub(crate) async fn ensure_unusable(
     conn: &mut PgConnection,
     tenant_id: TenantId,

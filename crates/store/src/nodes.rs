@@ -1,4 +1,4 @@
-//! Devices of people that claim activities (table `crm_processing_nodes`): who is there, and what a page tells them.
+//! People's devices that claim activities (table `crm_processing_nodes`): their state, and the settings that a page gives them.
 
 use chrono::{DateTime, Utc};
 use domain::{ActivityId, NodeId, PersonId, TenantId};
@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// Silent for longer, a device counts as offline.
+/// A device that is silent for longer counts as offline.
 const SILENT_SECS: f64 = 120.0;
-/// More devices than that are on no page.
+/// The largest number of devices on a page.
 const MOST: i64 = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Node {
     pub device_name: String,
     status: String,
     pub current_activity_id: Option<Uuid>,
-    /// Since it started, by its own count.
+    /// Activities since it started, by its own count.
     pub processed_count: i32,
     pub last_heartbeat: DateTime<Utc>,
     pub enabled: bool,
@@ -46,7 +46,7 @@ pub struct Node {
     pub created_at: DateTime<Utc>,
     /// Seconds since the last heartbeat, by the database's clock.
     silent_secs: f64,
-    /// Activities in its person's hands, on whichever device.
+    /// Activities that its person holds, on any device.
     pub held: i64,
 }
 
@@ -56,7 +56,7 @@ impl Node {
     }
 }
 
-/// What a device said last holds while it is heard.
+/// The reported status is valid only while heartbeats arrive.
 fn state(status: &str, silent_secs: f64) -> State {
     match status {
         _ if silent_secs > SILENT_SECS => State::Offline,
@@ -66,21 +66,21 @@ fn state(status: &str, silent_secs: f64) -> State {
     }
 }
 
-/// Those heard last first.
+/// Lists devices, the latest heartbeat first.
 pub async fn list(conn: &mut PgConnection, at: Option<DateTime<Utc>>, tenant_id: TenantId) -> Result<Vec<Node>> {
     Ok(sqlx::query_as(include_str!("sql/nodes_list.sql")).bind(tenant_id.0).bind(at).bind(MOST).fetch_all(conn).await?)
 }
 
-/// What a person tells a device; it reads that with its next heartbeat.
+/// Settings that a person gives a device. It reads them with its next heartbeat.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change {
-    /// Whether it shall claim at all.
+    /// Whether it may claim activities.
     pub enabled: Option<bool>,
-    /// On how many activities at once it shall work.
+    /// The number of activities it may process at once.
     pub concurrency: Option<i32>,
 }
 
-/// `false`: no such device.
+/// Changes a device's settings. Returns `false` if there is no such device.
 pub async fn change(conn: &mut PgConnection, tenant_id: TenantId, id: NodeId, change: Change) -> Result<bool> {
     let changed = sqlx::query(include_str!("sql/node_change.sql"))
         .bind(tenant_id.0)
@@ -92,21 +92,21 @@ pub async fn change(conn: &mut PgConnection, tenant_id: TenantId, id: NodeId, ch
     Ok(changed.rows_affected() == 1)
 }
 
-/// What an agent says of itself.
+/// An agent's report about itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeat<'a> {
     pub person_id: PersonId,
     pub app_name: &'a str,
     pub device_name: &'a str,
-    /// ready, processing or offline.
+    /// `ready`, `processing` or `offline`.
     pub status: &'a str,
     pub current_activity_id: Option<ActivityId>,
     pub processed_count: i64,
-    /// How many at once, until people set something else.
+    /// The initial number of activities at once; people may change it.
     pub concurrency: u32,
 }
 
-/// A heartbeat of an agent in this process. Returns whether it is enabled, and how many activities it may have in hand.
+/// Records a heartbeat of an agent in this process. Returns whether it is enabled and how many activities it may hold.
 pub async fn beat(conn: &mut PgConnection, tenant_id: TenantId, beat: &Heartbeat<'_>) -> Result<(bool, i32)> {
     Ok(sqlx::query_as(
         "insert into public.crm_processing_nodes as n
@@ -128,7 +128,7 @@ pub async fn beat(conn: &mut PgConnection, tenant_id: TenantId, beat: &Heartbeat
     .await?)
 }
 
-/// What a page would draw differently if it changed, of one person's devices or of everybody's: a heartbeat alone is no news.
+/// Returns what a page shows about the devices of one person or of all. A heartbeat alone does not change it.
 pub async fn drawn(conn: &mut PgConnection, person_id: Option<PersonId>) -> Result<Vec<Drawn>> {
     Ok(sqlx::query_as(
         "select id, status, current_activity_id, last_heartbeat < now() - interval '2 minutes' as is_silent

@@ -1,5 +1,5 @@
-//! Notices: what changed, told after the commit. Inside the process on a bus; between processes as one NOTIFY at most every
-//! 10 ms, from one connection. Polling stays the truth, so a lost notice costs a second and nothing else.
+//! Notices of changes, sent after the commit. Inside the process they go over a bus; between processes as at most one NOTIFY every
+//! 10 ms, from one connection. Readers also poll, so a lost notice only delays them by a second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +14,23 @@ use crate::{Db, Error, Result, within};
 
 const CHANNEL: &str = "tributary";
 const COALESCE: Duration = Duration::from_millis(10);
-/// How often a quiet process sends an empty notice, so that whoever listens can tell silence from a dead socket.
+/// How often an idle process sends an empty notice, so that listeners can distinguish silence from a dead socket.
 const PROBE: Duration = Duration::from_secs(20);
 /// PostgreSQL refuses payloads of 8,000 bytes and more.
 const PAYLOAD_BYTES: usize = 7_900;
 
-/// This process's notices. Cloning shares it.
+/// The bus of this process. Clones share it.
 #[derive(Clone)]
 pub struct Bus(Arc<Inner>);
 
 struct Inner {
-    /// Tells our own NOTIFYs, which come back to us, from those of others.
+    /// Identifies this process, to recognise its own NOTIFYs when they come back.
     boot: Uuid,
     local: broadcast::Sender<Notice>,
     outbound: mpsc::Sender<Notice>,
-    /// Taken by the one task that relays.
+    /// Taken by the only task that relays.
     relay_end: std::sync::Mutex<Option<mpsc::Receiver<Notice>>>,
-    /// The outbound queue was full: the others must look for themselves.
+    /// The outbound queue was full, so other processes must look at the tables.
     overflowed: AtomicBool,
 }
 
@@ -57,7 +57,7 @@ impl Bus {
         self.0.local.subscribe()
     }
 
-    /// To everyone in this process at once, to the others shortly.
+    /// Sends a notice to this process at once, and to the others shortly after.
     pub fn publish(&self, notice: Notice) {
         self.publish_here(notice.clone());
         if self.0.outbound.try_send(notice).is_err() {
@@ -65,17 +65,17 @@ impl Bus {
         }
     }
 
-    /// To this process alone.
+    /// Sends a notice to this process only.
     pub fn publish_here(&self, notice: Notice) {
-        let _ = self.0.local.send(notice); // nobody listening is fine
+        let _ = self.0.local.send(notice); // no listener is fine
     }
 }
 
-/// Relays between the processes until dropped: one task sends, one listens. A lost connection is made again, and everyone is
-/// told to look for themselves, because what was said meanwhile is gone.
+/// Relays notices between processes until dropped: one task sends, one listens. After a lost connection all readers are told to look
+/// at the tables, because notices were missed.
 pub async fn relay(db: Db) {
     let outbound = db.bus().0.relay_end.lock().ok().and_then(|mut end| end.take());
-    let Some(outbound) = outbound else { return }; // somebody relays already
+    let Some(outbound) = outbound else { return }; // another task relays already
     tokio::join!(send_all(db.clone(), outbound), hear_all(db));
 }
 
@@ -84,7 +84,7 @@ async fn send_all(db: Db, mut outbound: mpsc::Receiver<Notice>) {
         let mut batch = match tokio::time::timeout(PROBE, outbound.recv()).await {
             Ok(Some(first)) => vec![first],
             Ok(None) => return,
-            Err(_) => Vec::new(), // nothing to say: said all the same, so that a listener knows that it still hears
+            Err(_) => Vec::new(), // an empty notice shows listeners that the connection is alive
         };
         tokio::time::sleep(COALESCE).await;
         while let Ok(more) = outbound.try_recv() {
@@ -113,7 +113,7 @@ async fn notify(db: &Db, payload: &str) -> Result<()> {
     .await
 }
 
-/// One payload per so many notices as fit, `[boot, notice…]`.
+/// Packs as many notices as fit into each payload, `[boot, notice…]`.
 fn payloads(boot: Uuid, batch: &[Notice]) -> Vec<String> {
     let mut payloads = Vec::new();
     let mut payload = format!("{boot}");
@@ -146,9 +146,9 @@ async fn hear(db: &Db) -> Result<()> {
     let mut listener = PgListener::connect_with(db.pool()).await?;
     listener.ignore_pool_close_event(false);
     listener.listen(CHANNEL).await?;
-    db.bus().publish_here(Notice::resync("*")); // whatever was said before we listened
-    // `try_recv` answers None once when the connection was lost: then this ends and starts over. So it does when nothing is heard for
-    // long, our own probes included: a socket can die without a word.
+    db.bus().publish_here(Notice::resync("*")); // notices before this point were missed
+    // `try_recv` returns None once when the connection was lost. Then this ends and starts over. The same happens when nothing arrives for
+    // long, not even our own empty notices: a socket can die silently.
     while let Some(heard) =
         tokio::time::timeout(3 * PROBE, listener.try_recv()).await.map_err(|_| Error::TimedOut)??
     {
@@ -159,7 +159,7 @@ async fn hear(db: &Db) -> Result<()> {
         for line in lines {
             match serde_json::from_str(line) {
                 Ok(notice) => db.bus().publish_here(notice),
-                Err(_) => db.bus().publish_here(Notice::resync("*")), // a newer version's words
+                Err(_) => db.bus().publish_here(Notice::resync("*")), // a newer version's format
             }
         }
     }

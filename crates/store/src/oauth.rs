@@ -1,4 +1,4 @@
-//! People on their way to a provider and back. A state is used once, by the session it was made for.
+//! OAuth states. A state is valid once, for the session it was created for.
 
 use domain::{Provider, Secret, SourceId, TenantId, Transport};
 use sha2::{Digest, Sha256};
@@ -8,18 +8,18 @@ use uuid::Uuid;
 use crate::Result;
 use crate::vault::Vault;
 
-/// What somebody went to a provider for.
+/// The purpose of a visit to a provider.
 #[derive(Debug)]
 pub struct Trip {
     pub tenant_id: TenantId,
-    /// The source to reconnect, else a new one.
+    /// The source to reconnect; `None` connects a new one.
     pub source_id: Option<SourceId>,
     pub verifier: Secret,
     pub redirect_uri: String,
     pub transport: Transport,
 }
 
-/// Remembers a trip under its state.
+/// Stores a visit under its state.
 pub async fn start(
     conn: &mut PgConnection,
     vault: &Vault,
@@ -47,8 +47,8 @@ pub async fn start(
     Ok(())
 }
 
-/// The trip that this state stands for, once: of this provider, tenant and session, and of the last ten minutes. Whoever shows it otherwise
-/// has used it up.
+/// Takes the visit of this state: only once, within ten minutes, and for the same provider, tenant and session. An attempt with another
+/// session uses the state up too.
 pub async fn finish(
     conn: &mut PgConnection,
     vault: &Vault,

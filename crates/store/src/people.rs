@@ -1,4 +1,4 @@
-//! People who own work (table `sales`). An agent's key is a person's.
+//! People who own activities (table `sales`). An agent's key belongs to a person.
 
 use domain::{PersonId, TenantId};
 use serde::Serialize;
@@ -14,27 +14,27 @@ pub struct Person {
     pub email: Option<String>,
     pub first_name: Option<String>,
     pub last_name: Option<String>,
-    /// How long their work waits before others may take it.
+    /// How long their activities wait before others may claim them.
     pub stale_threshold_minutes: i32,
-    /// Whether others ever may.
+    /// Whether others may claim them at all.
     pub allow_remote_processing: bool,
-    /// The kinds of content that their agents are handed.
+    /// The kinds of content that their agents get.
     pub processes: Vec<String>,
 }
 
 impl Person {
-    /// What to call them, of what is known.
+    /// A name to show: the best of the known fields.
     pub fn called(&self) -> String {
         called([&self.first_name, &self.last_name], [&self.email])
     }
 
-    /// The tenant's system person, by whom the built-in agent claims.
+    /// Whether this is the tenant's system person, in whose name the built-in agent claims.
     pub fn is_built_in(&self) -> bool {
         self.email.as_deref() == Some(crate::claims::BUILT_IN)
     }
 }
 
-/// By their names, else by the first address.
+/// Joins the names, or returns the first address if there are none.
 pub(crate) fn called<const N: usize>(names: [&Option<String>; 2], addresses: [&Option<String>; N]) -> String {
     let names = names.into_iter().flatten().map(|name| name.trim());
     let name = names.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(" ");
@@ -42,7 +42,7 @@ pub(crate) fn called<const N: usize>(names: [&Option<String>; 2], addresses: [&O
     [name.as_str()].into_iter().chain(addresses).find(|text| !text.is_empty()).unwrap_or("Somebody").to_owned()
 }
 
-/// The tenant's person with that address, made on first use.
+/// Returns the tenant's person with this address, created on first use.
 pub async fn ensure(conn: &mut PgConnection, tenant_id: TenantId, email: &str) -> Result<PersonId> {
     sqlx::query(
         "insert into public.sales (tenant_id, email, first_name) values ($1, $2, split_part($2, '@', 1))

@@ -1,11 +1,11 @@
-//! Recordings that were fetched from where events said they lie: one per activity.
+//! Recordings that were fetched from the URL in an event, one per activity.
 
 use domain::{ActivityId, BlobKey, TenantId};
 use sqlx::PgConnection;
 
 use crate::{Error, Result};
 
-/// A recording that is kept; its bytes are in the blob store.
+/// A stored recording. Its bytes are in the blob store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     pub key: BlobKey,
@@ -27,7 +27,7 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -
     Ok(Some(Recording { key, bytes: bytes.unsigned_abs(), content_type }))
 }
 
-/// Names the recording of an activity, unless somebody has: the first one stays, and is returned.
+/// Records the recording of an activity. If there already is one, that one stays and is returned.
 pub async fn keep(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, new: Recording) -> Result<Recording> {
     sqlx::query(
         "insert into tributary.activity_recordings (tenant_id, activity_id, content_type, bytes, blob_key) values ($1, $2, $3, $4, $5)

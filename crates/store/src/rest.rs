@@ -1,5 +1,5 @@
-//! The tables and functions that agents written for Supabase use, as PostgREST offers them: names are of a list, values are bound. Everything runs
-//! in the caller's own transaction, so row security, column grants and triggers say what is allowed.
+//! The tables and functions that agents written for Supabase use, as PostgREST offers them. Names come from a fixed list, and values are
+//! bound. Everything runs in the caller's own transaction, so row security, column grants and triggers decide what is allowed.
 
 use domain::TenantId;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{Error, Result, claims};
 
-/// A table with its columns, and what PostgreSQL takes their values for.
+/// A table with its columns and their PostgreSQL types.
 #[derive(Debug)]
 pub struct Table {
     pub name: &'static str,
@@ -55,7 +55,7 @@ pub const TABLES: &[Table] = &[
     },
 ];
 
-/// A function with its arguments, and whether it returns rows or one value.
+/// A function with its arguments; it returns rows or one value.
 #[derive(Debug)]
 pub struct Function {
     pub name: &'static str,
@@ -95,23 +95,23 @@ pub enum Operator {
     IsDistinct,
 }
 
-/// One condition on a column of a list.
+/// A condition on a column from the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     pub column: (&'static str, &'static str),
     pub is_not: bool,
     pub operator: Operator,
-    /// One, but for `in`.
+    /// One value, except for `in`.
     pub values: Vec<String>,
 }
 
-/// What a request asks for.
+/// A parsed query.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Empty: all.
+    /// The selected columns; empty means all.
     pub columns: Vec<&'static str>,
     pub conditions: Vec<Condition>,
-    /// Column, and whether the largest come first.
+    /// The column, and whether the order is descending.
     pub order: Vec<(&'static str, bool)>,
     pub limit: i64,
     pub offset: i64,
@@ -181,7 +181,7 @@ fn push_conditions(sql: &mut QueryBuilder<Postgres>, conditions: &[Condition]) -
     Ok(())
 }
 
-/// Rows as objects.
+/// Returns rows as JSON objects.
 pub async fn select(conn: &mut PgConnection, table: &Table, wanted: &Wanted) -> Result<Vec<Value>> {
     let mut sql = QueryBuilder::new("select ");
     push_columns(&mut sql, table, &wanted.columns);
@@ -201,7 +201,7 @@ pub async fn count(conn: &mut PgConnection, table: &Table, conditions: &[Conditi
     Ok(sql.build_query_scalar().fetch_one(conn).await?)
 }
 
-/// A JSON value as PostgreSQL reads text of that type.
+/// Converts a JSON value to the text that PostgreSQL parses for that type.
 fn as_text(value: &Value, kind: &str) -> Option<String> {
     match value {
         Value::Null => None,
@@ -227,7 +227,7 @@ fn known<'a>(table: &Table, body: &'a Map<String, Value>) -> Result<Vec<((&'stat
     body.iter().map(of).collect()
 }
 
-/// A tenant's rows by their ids as they are now, and whether something of them was left out: JSON of more than `most_bytes`.
+/// Loads a tenant's rows by id. JSON columns of more than `most_bytes` are left out, and the result says so.
 pub async fn rows(
     conn: &mut PgConnection,
     table: &Table,
@@ -250,12 +250,12 @@ pub async fn rows(
         sql.push(format!(" or coalesce(octet_length(t.{name}::text), 0) > ")).push_bind(most_bytes);
     }
     sql.push(format!(" from public.{} t where t.id = any (", table.name)).push_bind(ids);
-    // A condition that no index serves: by the one over (tenant_id, created_at) all of a tenant's rows might be read.
+    // Written so that no index applies: with the one on (tenant_id, created_at), PostgreSQL might read all rows of the tenant.
     sql.push(") and (t.tenant_id = ").push_bind(tenant_id.0).push(") is true");
     Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
-/// Writes the body's columns into the rows that match; returns those with their ids, as they are now.
+/// Updates the matching rows with the columns of the body. Returns the rows and their ids.
 pub async fn update(
     conn: &mut PgConnection,
     table: &Table,
@@ -273,7 +273,7 @@ pub async fn update(
     Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
-/// Inserts one row. With `is_upsert` a device that is there already beats instead.
+/// Inserts one row. With `is_upsert`, an existing device gets a heartbeat instead.
 pub async fn insert(
     conn: &mut PgConnection,
     table: &Table,
@@ -303,15 +303,15 @@ pub async fn insert(
     Ok(sql.build_query_scalar().fetch_one(conn).await?)
 }
 
-/// What a function returned, and which activities it changed.
+/// The result of a function, and the activities that it changed.
 #[derive(Debug)]
 pub struct Called {
-    /// Rows as an array, else the value.
+    /// An array of rows, or the value.
     pub value: Value,
     pub changed: Vec<Uuid>,
 }
 
-/// Calls a function by its named arguments.
+/// Calls a function with named arguments.
 pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<String, Value>) -> Result<Called> {
     let mut sql = QueryBuilder::new(if function.is_set {
         format!("select coalesce(jsonb_agg(to_jsonb(r)), '[]') from public.{}(", function.name)
@@ -326,7 +326,7 @@ pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<
         sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
     }
     sql.push(if function.is_set { ") r" } else { "))" });
-    // The sets are claims, and name what they took. The others take away, and only count.
+    // Functions that return rows are claims, and the rows name the claimed activities. The others release locks and return a number.
     let held = if function.is_set { Vec::new() } else { claims::held_long(conn).await? };
     let value: Value = sql.build_query_scalar().fetch_one(&mut *conn).await?;
     let changed = match &value {

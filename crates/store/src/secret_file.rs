@@ -1,17 +1,17 @@
-//! Files with a secret in them: whole or not there, readable by their owner alone.
+//! Files that contain a secret: written completely or not at all, readable only by their owner.
 
 use std::fs::File;
 use std::io::{Result, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Makes the file with its text, unless somebody else was quicker; then theirs stays. A crash leaves nothing half-written.
+/// Creates the file with its text. If another process was faster, its file stays. A crash leaves no partial file.
 pub fn create(path: &Path, text: &str) -> Result<()> {
     let aside = path.with_extension(format!("new-{}", uuid::Uuid::now_v7().simple()));
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&aside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    let linked = std::fs::hard_link(&aside, path); // unlike a rename it never replaces what is there
+    let linked = std::fs::hard_link(&aside, path); // unlike a rename, it never replaces an existing file
     std::fs::remove_file(&aside)?;
     match linked {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),

@@ -1,4 +1,4 @@
-//! Browser sessions and one-time sign-in links. Both stand for a key, are stored hashed, and die with the key.
+//! Browser sessions and one-time sign-in links. Both belong to a key, are stored as hashes, and end with the key.
 
 use chrono::{DateTime, Utc};
 use domain::{Caller, KeyId, Secret, TenantId};
@@ -11,7 +11,7 @@ use crate::keys::{CallerRow, hash, new_secret};
 const SESSION_HOURS: i32 = 12;
 const LINK_MINUTES: i32 = 15;
 
-/// A link's secret: good once, for a quarter of an hour.
+/// Creates the secret of a link. It is valid once, for a quarter of an hour.
 pub async fn new_link(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -30,7 +30,7 @@ pub async fn new_session(
     insert(conn, at, tenant_id, key_id, "session", SESSION_HOURS * 60).await
 }
 
-/// Trades a link for a session; the link is gone with the same statement.
+/// Exchanges a link for a session. The same statement removes the link.
 pub async fn redeem_link(conn: &mut PgConnection, at: Option<DateTime<Utc>>, link: &Secret) -> Result<Option<Secret>> {
     let used: Option<(Uuid, Uuid, bool)> = sqlx::query_as(
         "delete from tributary.sessions where hash = $1 and kind = 'once' returning tenant_id, key_id, expires_at > coalesce($2, now())",

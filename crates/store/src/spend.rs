@@ -1,4 +1,4 @@
-//! What a service that makes vectors took: reserved before a paid call, and written with what the call made.
+//! The cost of embedding services: reserved before a paid call, and recorded with the vectors of that call.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::TenantId;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{Error, Result};
 
-/// What embedding took.
+/// The cost of embedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     pub calls: i64,
@@ -29,17 +29,17 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-/// Whether a paid call fits under the cap.
+/// The answer to a reservation: whether a paid call fits under the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     Reserved,
-    /// Not while others' calls are under way.
+    /// Not while other calls are running.
     Busy,
     /// Not this month.
     Spent,
 }
 
-/// Sets an estimate aside, in the statement's own transaction. It lapses after ten minutes.
+/// Reserves an estimated cost, in a transaction of its own. The reservation expires after ten minutes.
 pub async fn reserve(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -64,7 +64,7 @@ pub async fn reserve(
     }
 }
 
-/// Adds what was spent to the tenant's month, in the commit of what it was spent on, and ends the reservations for it.
+/// Adds the cost to the tenant's month, in the commit that writes the vectors, and ends its reservations.
 pub async fn settle(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -88,10 +88,10 @@ pub async fn settle(
     Ok(())
 }
 
-/// What begins the reason of an item that is parked because a month's money is spent.
+/// The prefix of the reason of items that are parked because the month's budget is spent.
 pub const PARKED: &str = "budget";
 
-/// Makes items due that were parked under a lower cap than this one; none: there is no cap. Returns how many.
+/// Makes items due that were parked under a lower cap. `None` means that there is no cap any more. Returns how many.
 pub async fn release(conn: &mut PgConnection, at: Option<DateTime<Utc>>, cap_micros: Option<i64>) -> Result<u64> {
     let released = sqlx::query(include_str!("sql/spend_release.sql")).bind(at).bind(cap_micros).bind(PARKED);
     Ok(released.execute(conn).await?.rows_affected())
@@ -110,7 +110,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// What a thousand documents cost, in millionths of a dollar; none while there are no documents.
+    /// The cost of a thousand documents in millionths of a dollar; `None` if there are no documents.
     pub fn per_thousand(&self) -> Option<i64> {
         per_thousand(self.cost_micros, self.documents)
     }
@@ -120,7 +120,7 @@ pub(crate) fn per_thousand(cost_micros: i64, documents: i64) -> Option<i64> {
     (documents > 0).then(|| cost_micros.saturating_mul(1_000) / documents)
 }
 
-/// The newest months, the newest first.
+/// Lists the latest months, newest first.
 pub async fn months(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) -> Result<Vec<Month>> {
     Ok(sqlx::query_as(
         "select month, model, calls, documents, texts, tokens, cost_micros from public.usage
@@ -132,7 +132,7 @@ pub async fn months(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) ->
     .await?)
 }
 
-/// This month over all models, and whether something was refused under this cap.
+/// This month's cost over all models, and whether something was refused under this cap.
 #[derive(Clone, Copy, Debug, Default, sqlx::FromRow)]
 pub struct ThisMonth {
     pub documents: i64,

@@ -1,4 +1,4 @@
-//! Tenants: each customer is one, and every row belongs to one.
+//! Tenants: each customer is a tenant, and every row belongs to one.
 
 use chrono::{DateTime, Utc};
 use domain::TenantId;
@@ -16,7 +16,7 @@ pub struct Tenant {
     pub created_at: DateTime<Utc>,
 }
 
-/// The tenant of whoever runs this installation, made on first use.
+/// Returns the operator's tenant, created on first use.
 pub async fn ensure_operator(conn: &mut PgConnection) -> Result<TenantId> {
     sqlx::query(
         "insert into public.tenants (id, name, is_operator) values ($1, 'default', true) on conflict do nothing",
@@ -44,7 +44,7 @@ pub async fn list(conn: &mut PgConnection) -> Result<Vec<Tenant>> {
         .await?)
 }
 
-/// By name or id, as a person types it; none: the operator's.
+/// Finds a tenant by name or id. `None` means the operator's.
 pub async fn find(conn: &mut PgConnection, name_or_id: Option<&str>) -> Result<Option<TenantId>> {
     let id: Option<Uuid> = match name_or_id {
         None => return ensure_operator(conn).await.map(Some),

@@ -1,8 +1,8 @@
-//! The vault: other people's secrets, sealed with a key that is not in the database.
+//! The vault: other people's secrets, encrypted with a key that is not in the database.
 //!
-//! XChaCha20-Poly1305 with a random nonce; tenant and row id are authenticated with the text, so that a ciphertext moved to
-//! another row or tenant does not open. Each row names the master key that sealed it: rotation adds a key in front and keeps
-//! the old ones for reading.
+//! XChaCha20-Poly1305 with a random nonce. Tenant and row id are authenticated with the text, so a ciphertext that was moved to
+//! another row or tenant cannot be decrypted. Each row names its master key: rotation adds a new key in front and keeps the old
+//! ones for reading.
 
 use std::path::Path;
 
@@ -20,13 +20,13 @@ use crate::{Error, Result};
 
 const NONCE_BYTES: usize = 24;
 
-/// The keys in force: the first seals, all open.
+/// The master keys: the first one encrypts, all of them decrypt.
 pub struct Vault {
     keys: Vec<(String, XChaCha20Poly1305)>,
 }
 
 impl Vault {
-    /// One base64 key of 32 bytes per line, the newest first.
+    /// Parses the keys: one base64 key of 32 bytes per line, the newest first.
     pub fn new(lines: &Secret) -> Result<Self> {
         let keys: Vec<_> =
             lines.reveal().lines().map(str::trim).filter(|line| !line.is_empty()).map(parse).collect::<Result<_>>()?;
@@ -38,7 +38,7 @@ impl Vault {
         Ok(Self { keys })
     }
 
-    /// The key file of the data folder, made on first use, readable by its owner alone.
+    /// Reads the key file of the data folder. It is created on first use, readable only by its owner.
     pub fn open_file(path: &Path) -> Result<Self> {
         let told = |error: std::io::Error| Error::Refused {
             what: format!("the master key file {} cannot be used: {error}", path.display()),
@@ -50,12 +50,12 @@ impl Vault {
         Self::new(&Secret::new(std::fs::read_to_string(path).map_err(told)?))
     }
 
-    /// Names the key without telling it.
+    /// Identifies a key without revealing it.
     pub fn key_id(&self) -> &str {
         &self.keys[0].0
     }
 
-    /// Whether what was sealed with that key can be opened.
+    /// Whether secrets encrypted with that key can be decrypted.
     pub fn opens(&self, key_id: &str) -> bool {
         self.keys.iter().any(|(known, _)| known == key_id)
     }
@@ -86,7 +86,7 @@ impl Vault {
         String::from_utf8(opened).map(Secret::new).map_err(|_| broken())
     }
 
-    /// Stores or replaces a secret under an id of the caller's.
+    /// Stores or replaces a secret under the given id.
     pub async fn put(&self, conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, secret: &Secret) -> Result<()> {
         let sealed = self.seal(tenant_id, id, secret)?;
         sqlx::query(

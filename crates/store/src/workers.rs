@@ -1,4 +1,4 @@
-//! Worker tracking: pgai's tables and functions for the heartbeat, ours beside them for what is stuck.
+//! Worker tracking: pgai's tables and functions for the heartbeat, and our own tables to detect stalled workers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// What a heartbeat carries: counted since the one before.
+/// The counts of a heartbeat, since the previous one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beat {
     pub successes: i64,
@@ -18,7 +18,7 @@ pub struct Beat {
     pub last_error: Option<String>,
 }
 
-/// What a heartbeat says of one lane. Ages, not times: the database turns them into its own clock.
+/// A heartbeat's report on one lane. It contains ages, not times; the database converts them to its own clock.
 #[derive(Clone, Debug)]
 pub struct LaneBeat {
     pub lane: &'static str,
@@ -86,7 +86,7 @@ pub struct Worker {
     pub stopped_at: Option<DateTime<Utc>>,
     /// Seconds since the last heartbeat, by the database's clock.
     pub silent_secs: f64,
-    /// Why it counts as stalled, when it does.
+    /// Why it counts as stalled, if it does.
     pub stalled_because: Option<String>,
 }
 
@@ -95,14 +95,14 @@ impl Worker {
         health(self.stopped_at.is_some(), self.silent_secs, self.interval_secs, self.stalled_because.is_some())
     }
 
-    /// Items done a minute, over its whole life.
+    /// Items per minute over its whole life.
     pub fn per_minute(&self) -> f64 {
         let minutes = (self.last_heartbeat - self.started).num_milliseconds() as f64 / 60_000.0;
         if minutes > 0.0 { self.success_count as f64 / minutes } else { 0.0 }
     }
 }
 
-/// Late after twice its interval, dead after ten times. A stalled worker beats on time and gets nowhere.
+/// A worker is late after twice its interval and dead after ten times. A stalled worker sends heartbeats but makes no progress.
 fn health(stopped: bool, silent_secs: f64, interval_secs: f64, stalled: bool) -> Health {
     if stopped {
         Health::Stopped
@@ -117,7 +117,8 @@ fn health(stopped: bool, silent_secs: f64, interval_secs: f64, stalled: bool) ->
     }
 }
 
-/// Dead workers of the last day, as they sign what they hold; none whose name a living one has (a container's first process has it again).
+/// Returns the names under which dead workers of the last day hold items. A name that a living worker uses again is left out (the first
+/// process of a container always has the same).
 pub async fn dead(conn: &mut PgConnection) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(
         "with named as (
@@ -132,7 +133,7 @@ pub async fn dead(conn: &mut PgConnection) -> Result<Vec<String>> {
     .await?)
 }
 
-/// Whether this database tracks workers at all; without the table work goes on untracked.
+/// Whether this database has the tracking tables. Without them workers run untracked.
 pub async fn is_tracked(conn: &mut PgConnection) -> Result<bool> {
     Ok(sqlx::query_scalar(
         "select exists (select from information_schema.tables where table_schema = 'ai' and table_name = 'vectorizer_worker_process')",
@@ -163,7 +164,7 @@ pub async fn start(
     Ok(WorkerId(id))
 }
 
-/// One heartbeat. The last one of a graceful stop also says that the worker meant to go.
+/// Writes one heartbeat. The last one of a graceful stop also records that the worker stopped on purpose.
 pub async fn heartbeat(
     conn: &mut PgConnection,
     id: WorkerId,
@@ -171,7 +172,7 @@ pub async fn heartbeat(
     lanes: &[LaneBeat],
     is_last: bool,
 ) -> Result<()> {
-    // As int, which fits pgai's own function and ours: a count since the last heartbeat is small.
+    // As int, which fits both pgai's function and ours: a count since the last heartbeat is small.
     sqlx::query("select ai._worker_heartbeat($1, least($2, 2147483647)::int, least($3, 2147483647)::int, $4)")
         .bind(id.0)
         .bind(beat.successes)
@@ -203,7 +204,7 @@ pub async fn heartbeat(
     Ok(())
 }
 
-/// Every worker the database knows, the liveliest first. `due` names each lane's longest due time: a worker of that lane that
+/// Lists all workers, the liveliest first. `due` is the time since when each lane has had due items: a worker of such a lane that
 /// claims nothing is stalled.
 pub async fn list(conn: &mut PgConnection, due: &[(String, DateTime<Utc>)]) -> Result<Vec<Worker>> {
     Ok(sqlx::query_as(include_str!("sql/worker_list.sql"))
@@ -213,7 +214,7 @@ pub async fn list(conn: &mut PgConnection, due: &[(String, DateTime<Utc>)]) -> R
         .await?)
 }
 
-/// What the workers that are not dead run as: `up`, `worker`.
+/// Returns the roles of workers that are not dead: `up`, `worker`.
 pub async fn live_roles(conn: &mut PgConnection) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(
         "select distinct w.role from ai.vectorizer_worker_process p join tributary.workers w on w.process_id = p.id
@@ -233,7 +234,7 @@ pub async fn lanes(conn: &mut PgConnection, id: Uuid) -> Result<Vec<LaneState>> 
     .await?)
 }
 
-/// The lanes of several workers, each with its worker's id.
+/// Loads the lanes of several workers, each with its worker's id.
 pub async fn lanes_of(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(Uuid, LaneState)>> {
     #[derive(sqlx::FromRow)]
     struct Row {

@@ -1,7 +1,7 @@
-//! A copy of the cluster while it runs, and the way back.
+//! Copies the cluster while it runs, and restores the copy.
 //!
-//! A restore is marked in the data folder from its first to its last step: no server starts on half of one, and another restore begins
-//! anew.
+//! A restore is marked in the data folder from its first to its last step, so no server starts on a partial one, and another restore
+//! starts over.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -15,12 +15,12 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use super::{Embedded, Running, SUPERUSER, User, files, manifest};
 use crate::{Error, Result, secret_file};
 
-/// Lies in a data folder while a restore writes to it.
+/// The marker file in a data folder that a restore writes to.
 const UNFINISHED: &str = "restore.unfinished";
 const PASSWORDS: [&str; 2] = ["postgres.password", "login.password"];
-/// What a data folder may hold and still count as empty: locks, logs, and the key that a restored database may need.
+/// Files that an empty data folder may contain: locks, logs, and the key that a restored database may need.
 const NO_DATA: [&str; 5] = ["up.lock", "server.lock", "users.lock", "run", "master.key"];
-/// How often a long copy says how far it is.
+/// How often a long copy reports its progress.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 impl Embedded {
@@ -33,12 +33,12 @@ impl Embedded {
         Ok(self.server_major().await?.to_string())
     }
 
-    /// Copies the running cluster into `<dir>/postgres` and its passwords into `dir`; checked against the server's own manifest at the end.
+    /// Copies the running cluster into `<dir>/postgres` and its passwords into `dir`, and checks the copy against the server's manifest.
     pub async fn back_up(&self, running: &Running, dir: &Path, say: impl Fn(&str)) -> Result<()> {
         files::make_data_folder(dir, self.user.as_ref())?;
         let cluster = dir.join("postgres");
         files::make_folder(&cluster, self.user.as_ref())?;
-        // Where the server's user reads the password: in its own folder, and only for now.
+        // The server's user reads the password from its own folder, and only during this call.
         let passfile = self.run_dir().join(format!("backup.password.{}", uuid::Uuid::now_v7().simple()));
         let password = files::ensure_password(&self.data_dir.join("postgres.password"))?;
         let quoted = password.reveal().replace('\\', "\\\\").replace(':', "\\:");
@@ -56,7 +56,7 @@ impl Embedded {
         let told = |error| files::told(&self.bin_dir.join("pg_basebackup"), &error);
         let mut copy = self.program("pg_basebackup");
         copy.args(["--wal-method", "stream", "--checkpoint", "fast", "--no-password", "--progress"]);
-        copy.args(["--manifest-checksums", "SHA256"]); // what we check it with afterwards
+        copy.args(["--manifest-checksums", "SHA256"]); // for the check afterwards
         copy.args(["--username", SUPERUSER, "--port", &running.port.to_string(), "--host"]);
         copy.arg(self.socket_dir().unwrap_or_else(|| "127.0.0.1".into()));
         copy.arg("--pgdata").arg(into).env("PGPASSFILE", passfile);
@@ -79,7 +79,7 @@ impl Embedded {
         Err(Error::Refused { what: format!("PostgreSQL could not copy the cluster: {}", said.join(" · ")) })
     }
 
-    /// Every file of a copied cluster against the manifest beside it, and the WAL without which it is not consistent.
+    /// Checks every file of a copied cluster against its manifest, and the WAL that is needed for consistency.
     async fn verify(&self, cluster: &Path) -> Result<()> {
         let damaged = |what: String| Error::Refused { what: format!("the copy of the cluster is damaged: {what}") };
         let checked = {
@@ -119,7 +119,7 @@ impl Embedded {
         Err(Error::Refused { what })
     }
 
-    /// Takes an empty data folder for a restore; what an unfinished one left there is removed.
+    /// Prepares an empty data folder for a restore. Leftovers of an unfinished restore are removed.
     pub async fn begin_restore(&self) -> Result<Restore<'_>> {
         if self.running_pid().await?.is_some() {
             let what = format!(
@@ -163,23 +163,22 @@ impl Embedded {
     }
 }
 
-/// A data folder in the middle of a restore.
+/// A data folder during a restore.
 pub struct Restore<'a> {
     embedded: &'a Embedded,
     _lock: File,
 }
 
 impl Restore<'_> {
-    /// Brings back what `back_up` wrote into `dir`; checked before it becomes the cluster. From its first byte nobody starts a server here,
-    /// until `finish`.
+    /// Restores what `back_up` wrote into `dir`, and checks it before it becomes the cluster. Until `finish`, no server can start here.
     pub async fn cluster(&self, dir: &Path) -> Result<()> {
         let (data_dir, user) = (&self.embedded.data_dir, self.embedded.user.clone());
         let (from, aside) = (dir.join("postgres"), data_dir.join("postgres.new"));
         files::write(&data_dir.join(UNFINISHED), "")?;
         let copy = {
             let aside = aside.clone();
-            // Ours while it is written, so that nobody lays a link into it; handed over when it is whole. Unsynced: the server syncs
-            // everything when it first recovers.
+            // We own it while it is written, so that nobody can plant a link in it, and hand it over when it is complete. No fsync: the
+            // server syncs everything during its first recovery.
             tokio::task::spawn_blocking(move || {
                 copy_folder(&from, &aside)?;
                 user.as_ref().map_or(Ok(()), |user| hand_over(&aside, user))
@@ -194,7 +193,7 @@ impl Restore<'_> {
         std::fs::rename(&aside, &cluster).map_err(|error| files::told(&cluster, &error))
     }
 
-    /// From here on it is a data folder like any other.
+    /// Ends the restore: the folder is an ordinary data folder again.
     pub fn finish(self) -> Result<()> {
         let (dir, marker) = (&self.embedded.data_dir, self.embedded.data_dir.join(UNFINISHED));
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| files::told(dir, &error))?;
@@ -214,7 +213,7 @@ fn copy_secret(from: &Path, to: &Path) -> Result<()> {
     secret_file::create(to, &text).map_err(|error| files::told(to, &error))
 }
 
-/// Folders and plain files, readable by their owner alone.
+/// Copies folders and plain files, readable only by their owner.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(to).map_err(|error| files::told(to, &error))?;
     for (path, kind) in entries(from)? {
@@ -234,7 +233,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The outermost folder last: until then its new owner cannot enter it.
+/// Changes the owner. The outermost folder comes last, so its new owner cannot enter before.
 fn hand_over(path: &Path, user: &User) -> Result<()> {
     for (path, kind) in entries(path)? {
         if kind.is_dir() {

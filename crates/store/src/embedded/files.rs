@@ -1,4 +1,4 @@
-//! The data folder: whose it is, what lies in it, and the server's settings.
+//! The data folder: its owner, its files, and the server's settings.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::{Error, Result, secret_file};
 
-/// The user the server runs as when we are root, which PostgreSQL refuses.
+/// The user that runs the server if we are root, because PostgreSQL refuses to run as root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub name: String,
@@ -26,7 +26,8 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// None: we are nobody special and the server runs as us. As root: the owner of the folder, else the first of these that exists.
+/// Returns `None` if we are not root: the server then runs as our own user. For root it is the owner of the folder, or else the first of
+/// these users that exists.
 pub(super) fn server_user(data_dir: &Path) -> Result<Option<User>> {
     if !is_root() {
         return Ok(None);
@@ -52,7 +53,7 @@ fn parse_user(line: &str) -> Option<User> {
     Some(User { name, uid, gid })
 }
 
-/// The data folder is ours alone; another user who runs the server may pass through it to the folders that are his.
+/// Makes the data folder accessible only to us. If another user runs the server, that user may pass through it to its own folders.
 pub(super) fn make_data_folder(path: &Path, user: Option<&User>) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|error| told(path, &error))?;
     if let Some(user) = user {
@@ -72,7 +73,7 @@ pub(super) fn make_data_folder(path: &Path, user: Option<&User>) -> Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| told(path, &error))
 }
 
-/// A folder of the server's own.
+/// Creates a folder that belongs to the server's user.
 pub(super) fn make_folder(path: &Path, user: Option<&User>) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|error| told(path, &error))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(|error| told(path, &error))?;
@@ -82,7 +83,7 @@ pub(super) fn make_folder(path: &Path, user: Option<&User>) -> Result<()> {
     }
 }
 
-/// Waits for the lock; it ends with what this returns.
+/// Waits for the lock. It is released when the returned file is dropped.
 pub(super) async fn lock(path: &Path) -> Result<File> {
     let file =
         File::options().create(true).truncate(false).write(true).open(path).map_err(|error| told(path, &error))?;
@@ -95,7 +96,7 @@ pub(super) async fn lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The password in the file, made on first use. Letters, digits, - and _ only.
+/// Returns the password in the file, which is created on first use. It contains only letters, digits, - and _.
 pub(super) fn ensure_password(path: &Path) -> Result<Secret> {
     if !path.exists() {
         let password = URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 24]>());
@@ -109,7 +110,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).map_err(|error| told(path, &error))
 }
 
-/// A secret for the server's user to read. The file is new, so nobody laid a link there.
+/// Writes a secret that the server's user can read. The file is new, so nobody can have planted a link.
 pub(super) fn write_for(path: &Path, text: &str, user: Option<&User>) -> Result<()> {
     let mut file =
         File::options().write(true).create_new(true).mode(0o600).open(path).map_err(|error| told(path, &error))?;
@@ -120,18 +121,18 @@ pub(super) fn write_for(path: &Path, text: &str, user: Option<&User>) -> Result<
     }
 }
 
-/// For certain another program: the kernel names it. Where it cannot be asked, nothing is certain.
+/// Whether the pid certainly belongs to another program, by the kernel's word. If the kernel cannot be asked, the answer is no.
 pub(super) fn is_other_program(pid: u32, name: &str) -> bool {
     let program = std::fs::read_link(format!("/proc/{pid}/exe"));
     program.is_ok_and(|path| !path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name)))
 }
 
-/// Alive, and not just a dead process that nobody has collected yet.
+/// Whether the process is alive, and not a zombie.
 pub(super) fn is_alive(pid: u32) -> bool {
     let Some(found) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let is_zombie = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
-    // EPERM: it lives, and is another user's.
+    // EPERM: it is alive and belongs to another user.
     !is_zombie && rustix::process::test_kill_process(found) != Err(rustix::io::Errno::SRCH)
 }
 
@@ -145,7 +146,7 @@ pub(super) fn last_lines(path: &Path, n: usize) -> String {
     lines[lines.len().saturating_sub(n)..].join(" · ")
 }
 
-/// What differs from PostgreSQL's own defaults. Written once, into postgresql.conf; edit that as you like.
+/// Settings that differ from PostgreSQL's defaults. They are written into postgresql.conf once; edit that file as you like.
 pub(super) fn settings(extra: &[String]) -> Vec<String> {
     let memory_kb: u64 = std::fs::read_to_string("/proc/meminfo")
         .ok()
@@ -156,8 +157,8 @@ pub(super) fn settings(extra: &[String]) -> Vec<String> {
         "listen_addresses=127.0.0.1",
         "max_connections=200",
         &format!("shared_buffers={shared_mb}MB"),
-        "jit=off",              // our queries are short; compiling them costs more than it gains
-        "random_page_cost=1.1", // disks without arms
+        "jit=off",              // our queries are short: compiling them takes longer than it saves
+        "random_page_cost=1.1", // solid-state disks
         "max_wal_size=4GB",
         "wal_compression=on",
         "log_min_messages=warning",

@@ -1,5 +1,5 @@
-//! Whether a copied cluster is what the server sent: the checks of `pg_verifybackup`, which the pinned package has but cannot start (its
-//! program headers are broken, so that it ends in the loader).
+//! Checks that a copied cluster is what the server sent, as `pg_verifybackup` does. The pinned package contains that program, but it
+//! cannot start because its program headers are broken.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::backup::entries;
 
-/// Beside the cluster's own files: written after the manifest, or checked in another way (the WAL, by reading it).
+/// Files that the manifest does not cover: they are written after it, or checked in another way (the WAL, by reading it).
 const UNLISTED: [&str; 5] = ["backup_manifest", "postgresql.auto.conf", "recovery.signal", "standby.signal", "pg_wal"];
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ struct Listed {
     checksum: Option<String>,
 }
 
-/// WAL without which the copy is not consistent.
+/// A range of WAL that is needed for consistency.
 #[derive(Deserialize)]
 pub(super) struct WalRange {
     #[serde(rename = "Timeline")]
@@ -44,11 +44,11 @@ pub(super) struct WalRange {
     pub end: String,
 }
 
-/// Compares every file with the manifest beside it. What is wrong, in words, or the WAL that is still to be read.
+/// Compares every file with the manifest. Returns the WAL that is still to be checked, or an error in words.
 pub(super) fn check(cluster: &Path) -> Result<Vec<WalRange>, String> {
     let text = std::fs::read_to_string(cluster.join("backup_manifest"))
         .map_err(|error| format!("backup_manifest cannot be read: {error}"))?;
-    // Its last line holds the hash of all the others.
+    // The last line contains the hash of all others.
     let at = text.trim_end().rfind('\n').map_or(0, |at| at + 1);
     if !text[at..].contains(&format!("\"{}\"", hex::encode(Sha256::digest(&text[..at])))) {
         return Err("backup_manifest was changed".into());
@@ -57,7 +57,7 @@ pub(super) fn check(cluster: &Path) -> Result<Vec<WalRange>, String> {
         serde_json::from_str(&text).map_err(|error| format!("backup_manifest does not parse: {error}"))?;
     let mut listed = HashSet::new();
     for file in &manifest.files {
-        // A name that is no UTF-8 comes as `Encoded-Path`; none of our cluster's is.
+        // A file name that is not UTF-8 comes as `Encoded-Path`; our cluster has none.
         let name = file.path.as_ref().ok_or("backup_manifest names a file that cannot be ours")?;
         if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(format!("backup_manifest names {name:?}, which is no file of a cluster"));
@@ -111,7 +111,7 @@ fn unlisted(cluster: &Path, folder: &Path, listed: &HashSet<PathBuf>) -> Result<
 mod tests {
     use super::*;
 
-    /// A folder with one file of a cluster and a manifest that is right about it.
+    /// Creates a folder with one file of a cluster and a correct manifest.
     fn copied(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("tributary-manifest-{name}-{}", uuid::Uuid::now_v7().simple()));
         std::fs::create_dir_all(dir.join("base/1")).expect("a folder");

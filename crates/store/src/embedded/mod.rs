@@ -1,21 +1,21 @@
-//! The embedded PostgreSQL: its whole life in one data folder.
+//! The embedded PostgreSQL server in its data folder.
 //!
 //! ```text
 //! <data>/postgres/            the cluster (PGDATA)
-//! <data>/run/                 its socket, and postgres.log: what it says
-//! <data>/postgres.port        the loopback port it was given
-//! <data>/postgres.password    scram password of the superuser, 0600
-//! <data>/login.password       that of the plain role our pool logs in as, 0600
-//! <data>/server.lock          held while the server is made or started
-//! <data>/users.lock           shared by every process that uses it
-//! <data>/restore.unfinished   only while a restore writes here
+//! <data>/run/                 its socket, and its log postgres.log
+//! <data>/postgres.port        its loopback port
+//! <data>/postgres.password    password of the superuser, 0600
+//! <data>/login.password       password of the ordinary role that our pool uses, 0600
+//! <data>/server.lock          held while the server is created or started
+//! <data>/users.lock           shared by all processes that use the server
+//! <data>/restore.unfinished   exists while a restore writes here
 //! ```
 //!
-//! When we are root the server runs as another user, who owns `postgres/` and `run/` and nothing else: root never writes where that
-//! user could have laid a link.
+//! If we are root, the server runs as another user, who owns `postgres/` and `run/` and nothing else. Root never writes where that user
+//! could have planted a link.
 //!
-//! A server found running on the folder is adopted. After a crash `pg_ctl` is tried for a while: as long as an orphaned backend
-//! of the dead server holds the shared memory, a start is refused.
+//! A server that already runs on the folder is adopted. After a crash `pg_ctl` is tried repeatedly: PostgreSQL refuses to start as long
+//! as an orphaned backend of the dead server holds the shared memory.
 
 mod backup;
 mod files;
@@ -39,42 +39,42 @@ use crate::{Error, Result, migrate};
 pub use backup::Restore;
 pub use files::{User, is_root};
 
-/// What our pool logs in as, and the database it uses.
+/// The role and the database of our pool.
 pub const LOGIN: &str = "tributary";
 pub const DATABASE: &str = "tributary";
 const SUPERUSER: &str = "postgres";
-/// How long a start may take: the remains of a crashed server are waited out, and recovery may be long.
+/// How long a start may take, including the end of a crashed server's backends and recovery.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// A data folder and the programs that serve it.
+/// A data folder, and the PostgreSQL programs for it.
 #[derive(Clone, Debug)]
 pub struct Embedded {
     data_dir: PathBuf,
     bin_dir: PathBuf,
     user: Option<User>,
-    /// Settings beside our own, for tests: `fsync=off`.
+    /// Additional settings, for tests: `fsync=off`.
     extra: Vec<String>,
 }
 
-/// A server that answers.
+/// A running server.
 #[derive(Clone, Debug)]
 pub struct Running {
     /// May create roles, databases and extensions; only for set-up.
     pub admin: ConnectTo,
-    /// The plain role of our pool.
+    /// The ordinary role of our pool.
     pub login: ConnectTo,
-    /// It was running when we came: whoever started it stops it.
+    /// The server was already running, so the process that started it stops it.
     pub was_adopted: bool,
     pub postmaster_pid: u32,
     pub port: u16,
 }
 
-/// This process among those that use an embedded server.
+/// This process's share of the lock on an embedded server.
 #[derive(Clone, Debug)]
 pub struct Users(Arc<File>);
 
 impl Users {
-    /// Nobody else uses it now, and nobody joins while this is held alone.
+    /// Whether no other process uses the server. None can join while the lock is held exclusively.
     pub fn are_only_us(&self) -> bool {
         flock(&*self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
@@ -93,7 +93,7 @@ impl Embedded {
         Ok(Self { user: files::server_user(&data_dir)?, data_dir, bin_dir: bin_dir.to_owned(), extra: Vec::new() })
     }
 
-    /// More settings for postgresql.conf, when the cluster is made.
+    /// Adds settings for postgresql.conf, for when the cluster is created.
     pub fn with_settings(mut self, lines: &[&str]) -> Self {
         self.extra = lines.iter().map(|line| (*line).to_owned()).collect();
         self
@@ -111,7 +111,7 @@ impl Embedded {
         self.run_dir().join("postgres.log")
     }
 
-    /// Starts or adopts the server; makes the cluster on first use. One process at a time: others wait, and adopt.
+    /// Starts or adopts the server, and creates the cluster on first use. Only one process does so at a time; others wait, then adopt it.
     pub async fn start(&self) -> Result<Running> {
         files::make_data_folder(&self.data_dir, self.user.as_ref())?;
         files::make_folder(&self.run_dir(), self.user.as_ref())?;
@@ -130,7 +130,7 @@ impl Embedded {
             let running = self.running(pid, was_adopted)?;
             match self.ensure_login(&running).await {
                 Ok(()) => return Ok(running),
-                // It was dying when we looked, or is recovering from a crash: look again.
+                // It was stopping, or is recovering from a crash: look again.
                 Err(error) if error.is_passing() && Instant::now() < deadline => {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -139,7 +139,7 @@ impl Embedded {
         }
     }
 
-    /// Says that this process uses the server, until the returned value goes: nobody who started it stops it under us.
+    /// Registers this process as a user of the server until the returned value is dropped. Meanwhile no other process stops the server.
     pub fn join(&self) -> Result<Users> {
         let path = self.data_dir.join("users.lock");
         let file = File::options().create(true).truncate(false).write(true).open(&path);
@@ -148,7 +148,7 @@ impl Embedded {
         Ok(Users(Arc::new(file)))
     }
 
-    /// The server on this folder, if it runs.
+    /// Returns the server on this folder if it runs.
     pub async fn find(&self) -> Result<Option<Running>> {
         match self.running_pid().await? {
             Some(pid) => Ok(Some(self.running(pid, true)?)),
@@ -156,7 +156,7 @@ impl Embedded {
         }
     }
 
-    /// Stops the server: sessions are ended, everything committed is on disk. Fine when it does not run.
+    /// Stops the server: sessions end, and everything committed is on disk. Does nothing if it does not run.
     pub async fn stop(&self) -> Result<bool> {
         if self.running_pid().await?.is_none() {
             return Ok(false);
@@ -174,12 +174,12 @@ impl Embedded {
         }
     }
 
-    /// Whether the postmaster lives. Cheap: asks the kernel.
+    /// Whether the postmaster is alive. Cheap: it only asks the kernel.
     pub fn is_alive(running: &Running) -> bool {
         files::is_alive(running.postmaster_pid)
     }
 
-    /// The pid of a live postmaster of this folder. A pid file left by a crash does not count.
+    /// Returns the pid of this folder's live postmaster. A pid file that a crash left behind does not count.
     async fn running_pid(&self) -> Result<Option<u32>> {
         if !self.cluster_dir().join("postmaster.pid").exists() {
             return Ok(None);
@@ -203,11 +203,11 @@ impl Embedded {
         }
         let major = self.server_major().await?;
         tracing::info!("making a PostgreSQL {major} cluster in {}", cluster.display());
-        // Made aside and renamed when whole, so that a cluster is there or is not. What a crash left aside is ours to remove.
+        // Created under another name and renamed when complete, so that a cluster exists or does not. Leftovers of a crash are removed.
         let aside = self.data_dir.join("postgres.new");
         let _ = std::fs::remove_dir_all(&aside);
         files::make_folder(&aside, self.user.as_ref())?;
-        // The server's user must read the password once, and only once.
+        // The server's user must be able to read the password, only during this call.
         let password = files::ensure_password(&self.data_dir.join("postgres.password"))?;
         let pwfile = self.run_dir().join("initdb.password");
         let _ = std::fs::remove_file(&pwfile);
@@ -260,20 +260,20 @@ impl Embedded {
         major.ok_or_else(|| self.failed("tell its version", &output))
     }
 
-    /// Starts the server on its recorded port, or on another when that is taken. Tried again only while what is in the way goes by
-    /// itself: the shared memory of a crashed server's last sessions.
+    /// Starts the server on its recorded port, or on another if that is taken. It is retried only while the obstacle can pass by itself:
+    /// the shared memory of a crashed server's last sessions.
     async fn launch(&self, deadline: Instant) -> Result<u32> {
         self.remove_stale_pid_file();
         loop {
             let port = self.free_port()?;
             let socket = self.socket_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-            let listen = format!("-p {port} -k '{}'", socket.replace('\'', "'\\''")); // pg_ctl gives it to a shell
+            let listen = format!("-p {port} -k '{}'", socket.replace('\'', "'\\''")); // pg_ctl passes it to a shell
             let mut start = self.program("pg_ctl");
             start.args(["start", "-w", "-s", "-t", "60", "-D"]).arg(self.cluster_dir()).arg("-l").arg(self.log_file());
-            // The server inherits pg_ctl's output pipes and would keep them open: its output goes to the log file instead.
+            // The server inherits pg_ctl's output pipes and would keep them open, so its output goes to the log file.
             start.arg("-o").arg(listen).stdout(Stdio::null()).stderr(Stdio::null());
             let started = start.status().await.map_err(|error| files::told(&self.bin_dir.join("pg_ctl"), &error))?;
-            // Alive, though perhaps still recovering: whoever connects waits for that.
+            // It is alive, though perhaps still recovering. A connection waits for that.
             if let Some(pid) = self.running_pid().await? {
                 files::write(&self.data_dir.join("postgres.port"), &port.to_string())?;
                 return Ok(pid);
@@ -289,7 +289,8 @@ impl Embedded {
         }
     }
 
-    /// A machine that went down leaves a pid file whose pid may be another program's by now; PostgreSQL would refuse to start.
+    /// Removes a pid file that a machine crash left behind. Its pid may belong to another program by now, and PostgreSQL would refuse to
+    /// start.
     fn remove_stale_pid_file(&self) {
         let path = self.cluster_dir().join("postmaster.pid");
         let pid = std::fs::read_to_string(&path).ok().and_then(|text| text.lines().next()?.trim().parse().ok());
@@ -309,14 +310,14 @@ impl Embedded {
         Ok(free.map_err(|error| files::told(Path::new("127.0.0.1"), &error))?.port())
     }
 
-    /// The socket lies in the run folder, unless that path is longer than a socket's may be (107 bytes).
+    /// The socket is in the run folder, unless that path is longer than a socket path may be (107 bytes).
     fn socket_dir(&self) -> Option<PathBuf> {
         let fits = self.run_dir().join(".s.PGSQL.65535").as_os_str().len() < 104;
         fits.then(|| self.run_dir())
     }
 
     fn running(&self, postmaster_pid: u32, was_adopted: bool) -> Result<Running> {
-        // Fourth line of the pid file: the port it really listens on.
+        // The fourth line of the pid file is the actual port.
         let pid_file = self.cluster_dir().join("postmaster.pid");
         let text = std::fs::read_to_string(&pid_file).map_err(|error| files::told(&pid_file, &error))?;
         let port: u16 = text.lines().nth(3).and_then(|line| line.trim().parse().ok()).unwrap_or(0);
@@ -336,7 +337,7 @@ impl Embedded {
         Ok(Running { admin, login, was_adopted, postmaster_pid, port })
     }
 
-    /// Our database and the plain role that uses it.
+    /// Creates our database and the ordinary role that uses it.
     async fn ensure_login(&self, running: &Running) -> Result<()> {
         let password = files::ensure_password(&self.data_dir.join("login.password"))?;
         let mut admin = running.admin.database("postgres").0.connect().await?;
@@ -345,7 +346,7 @@ impl Embedded {
             .fetch_one(&mut admin)
             .await?;
         if !exists {
-            // The password is ours, of letters and digits: nothing in it needs quoting. The statement is in no log: log_statement
+            // We generated the password from letters and digits, so it needs no quoting. The statement appears in no log: log_statement
             // is off, and it cannot fail on its syntax.
             let sql = format!("create role {LOGIN} login noinherit password '{}'", password.reveal());
             sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await?;
@@ -373,7 +374,7 @@ impl Embedded {
         Error::Refused { what: format!("PostgreSQL could not {doing}: {said} (log: {})", self.log_file().display()) }
     }
 
-    /// A secret file of this folder, for tests that connect some other way.
+    /// Returns a secret file of this folder, for tests that connect in another way.
     pub fn login_password(&self) -> Result<Secret> {
         files::ensure_password(&self.data_dir.join("login.password"))
     }
