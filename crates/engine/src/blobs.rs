@@ -1,7 +1,7 @@
-//! Blobs: files and large bodies, as objects `{tenant}/{sha256}` in a folder or in S3. What a file was called is only metadata.
+//! Blobs: files and large bodies, stored as objects `{tenant}/{sha256}` in a folder or in S3. A file's own name is only metadata.
 //!
-//! The row in `tributary.blobs` comes first, then the bytes, then (the caller's) row that names them: whatever a crash leaves, each object has a row
-//! by which the collector finds it, and nothing names an object that is not there.
+//! The row in `tributary.blobs` is written first, then the bytes, then the caller's row that references them. So after any crash each
+//! object has a row by which the collector finds it, and no row references a missing object.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -25,7 +25,7 @@ use store::crash::{self, Point};
 use crate::spool::Spooled;
 use crate::{Config, Env};
 
-/// What S3 takes for a part at least.
+/// The smallest part that S3 accepts.
 const PART_BYTES: usize = 5 << 20;
 
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub struct Blobs {
 
 #[derive(Clone)]
 enum Place {
-    /// Made when the first blob is put: commands that only look leave no folder behind.
+    /// Created with the first blob, so that commands that only read leave no folder behind.
     Folder(PathBuf),
     Bucket {
         store: Arc<dyn ObjectStore>,
@@ -44,7 +44,7 @@ enum Place {
     },
 }
 
-/// What `copy_all` did. A damaged object is one whose bytes are not what its name says; it is left out.
+/// The result of `copy_all`. A damaged object, whose bytes do not match its name, is left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     pub objects: u64,
@@ -52,11 +52,11 @@ pub struct Copied {
     pub damaged: Vec<String>,
 }
 
-/// Where a blob lies: the store, and its name there.
+/// A blob's store, and its name there.
 type Object = (Arc<dyn ObjectStore>, Name);
 
 impl Blobs {
-    /// The place that `BLOB_URL` names, else the folder `blobs` of the data folder. Nothing is asked or made yet.
+    /// Opens the store of `BLOB_URL`, or the folder `blobs` of the data folder. Nothing is contacted or created yet.
     pub fn open(config: &Config, clock: Clock) -> anyhow::Result<Self> {
         let place = match config.blob_url.as_deref() {
             None => Place::Folder(config.data_dir.join("blobs")),
@@ -69,19 +69,19 @@ impl Blobs {
         Ok(Self { place, clock })
     }
 
-    /// A folder of blobs elsewhere, such as in a backup.
+    /// Opens a folder of blobs elsewhere, such as in a backup.
     pub fn in_folder(path: &Path) -> Self {
         Self { place: Place::Folder(path.to_owned()), clock: Clock::System }
     }
 
-    /// `bucket/prefix` with the AWS_* variables given, instead of this process's own.
+    /// Opens `bucket/prefix` with the given AWS_* variables instead of this process's own.
     pub fn in_bucket(bucket: &str, variables: &[(&str, &str)], clock: Clock) -> anyhow::Result<Self> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Ok(Self { place: bucket_of(bucket, variables)?, clock })
     }
 
-    /// Keeps the bytes for at least a day, and for as long as something names the key. Best on a connection outside a transaction: others
-    /// who put the same bytes wait for it to end, and writing them takes its time. Safe to repeat.
+    /// Stores the bytes for at least a day, and for as long as a row references the key. Use a connection outside a transaction: others
+    /// that store the same bytes wait for it to end, and writing takes time. Safe to repeat.
     pub async fn put(&self, conn: &mut PgConnection, tenant_id: TenantId, bytes: Bytes) -> Result<BlobKey, Fault> {
         let (key, size) = (BlobKey::of_hash(Sha256::digest(&bytes).into()), bytes.len() as u64);
         store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, size).await?;
@@ -91,7 +91,7 @@ impl Blobs {
         Ok(key)
     }
 
-    /// The same for what lies in a file. Only a little of it is in memory at a time.
+    /// Stores a file in the same way. Only a small part of it is in memory at a time.
     pub async fn put_file(
         &self,
         conn: &mut PgConnection,
@@ -108,7 +108,7 @@ impl Blobs {
         Ok(key)
     }
 
-    /// The whole of a blob, or none when it is not there. Bytes that are not what their name says are an error, not an answer.
+    /// Reads a whole blob, or returns `None` if it does not exist. Bytes that do not match their name are an error.
     pub async fn get(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Bytes>, Fault> {
         let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
         let bytes = match store.get(&name).await {
@@ -122,7 +122,7 @@ impl Blobs {
         Ok(Some(bytes))
     }
 
-    /// The size of a blob and its bytes as they come, for one that is only passed on.
+    /// Returns the size of a blob and a stream of its bytes, for passing it on.
     pub async fn get_stream(
         &self,
         tenant_id: TenantId,
@@ -136,7 +136,7 @@ impl Blobs {
         }
     }
 
-    /// A part of a blob, which must lie within it.
+    /// Reads a range of a blob. The range must lie within it.
     pub async fn get_part(
         &self,
         tenant_id: TenantId,
@@ -151,7 +151,7 @@ impl Blobs {
         }
     }
 
-    /// Every blob of this place into another. What lies there and is no blob (half a file that a crash left) is passed over.
+    /// Copies every blob of this store into another. Files that are not blobs (parts that a crash left) are skipped.
     pub async fn copy_all(&self, to: &Self) -> Result<Copied, Fault> {
         let names: Vec<(TenantId, BlobKey)> = self.list().await?;
         let copies = names.into_iter().map(|(tenant_id, key)| async move {
@@ -186,13 +186,13 @@ impl Blobs {
         Ok(found.iter().filter_map(|object| parse(&prefix, &object.location)).collect())
     }
 
-    /// Writes and syncs the object, unless it is there already.
+    /// Writes and syncs the object, unless it already exists.
     async fn write(&self, tenant_id: TenantId, key: &BlobKey, bytes: Bytes) -> Result<(), Fault> {
         let Some((store, name)) = self.writing(tenant_id, key, bytes.len() as u64).await? else { return Ok(()) };
         store.put(&name, PutPayload::from_bytes(bytes)).await.map(|_| ()).map_err(|error| failed("write", error))
     }
 
-    /// Where an object is to be written; none when it is there already.
+    /// Returns the path to write an object to, or `None` if it already exists.
     async fn writing(&self, tenant_id: TenantId, key: &BlobKey, bytes: u64) -> Result<Option<Object>, Fault> {
         let (store, name) = match &self.place {
             Place::Folder(path) => {
@@ -220,7 +220,7 @@ impl Blobs {
         }
     }
 
-    /// None: there is no folder, so no blob.
+    /// Returns `None` if there is no folder, and so no blob.
     fn reading(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Object>, Fault> {
         Ok(match &self.place {
             Place::Folder(path) if !path.exists() => None,
@@ -230,7 +230,7 @@ impl Blobs {
     }
 }
 
-/// The object appears whole, when its last part is written.
+/// Uploads an object in parts. It becomes visible when its last part is written.
 async fn write_file(store: &dyn ObjectStore, name: &Name, file: &Spooled) -> Result<(), Fault> {
     let unread =
         |error: std::io::Error| Fault::Transient(anyhow::Error::new(error).context("a file could not be read"));
@@ -258,8 +258,9 @@ async fn write_file(store: &dyn ObjectStore, name: &Name, file: &Spooled) -> Res
     upload.finish().await.map(|_| ()).map_err(|error| failed("write", error))
 }
 
-/// Removes what nothing names and nobody has touched for a day, unless a backup is being made. The object goes while its row is locked,
-/// so that whoever puts the same bytes again waits, and then finds it gone; a crash between leaves the row, and the next round.
+/// Removes blobs that are unreferenced and untouched for a day, unless a backup is running. The object is removed while its row is locked,
+/// so a caller that stores the same bytes again waits and then writes them anew. After a crash in between, the row remains for the next
+/// round.
 pub async fn collect(env: &Env) -> Result<(), Fault> {
     let (mut after, mut n_removed) = (None, 0);
     loop {
@@ -269,7 +270,7 @@ pub async fn collect(env: &Env) -> Result<(), Fault> {
         for (tenant_id, key) in &unnamed {
             let mut tx = env.db.begin().await?;
             if !store::blobs::may_remove(&mut tx).await? {
-                return Ok(()); // the next round comes within the hour
+                return Ok(()); // the next round is within the hour
             }
             if store::blobs::remove_unnamed(&mut tx, env.clock.sql(), *tenant_id, key).await? {
                 env.blobs.remove(*tenant_id, key).await?;
@@ -295,7 +296,7 @@ fn as_text((name, value): (OsString, OsString)) -> Option<(String, String)> {
 fn bucket_of(bucket: &str, variables: impl Iterator<Item = (String, String)>) -> anyhow::Result<Place> {
     let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
     connectors::install_tls();
-    // We remove one object at a time, and not every provider knows how to remove many.
+    // We remove one object at a time, because not every provider can remove many.
     let mut builder = AmazonS3Builder::new().with_disable_bulk_delete(true);
     for (name, value) in variables.filter(|(name, _)| name.starts_with("AWS_")) {
         if let Ok(setting) = name.to_ascii_lowercase().parse() {
@@ -312,7 +313,7 @@ fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>, Fault> {
     Ok(Arc::new(store.with_fsync(true)))
 }
 
-/// Made of an id and a hash, so it cannot lead elsewhere.
+/// The path of an object. It consists of an id and a hash, so it cannot lead elsewhere.
 fn name(prefix: &Name, tenant_id: TenantId, key: &BlobKey) -> Name {
     prefix.clone().join(tenant_id.to_string()).join(key.to_string())
 }

@@ -1,4 +1,4 @@
-//! Recordings of calls: fetched once from where the event says they lie, then kept, for agents and for people to hear.
+//! Recordings of calls. Each is fetched once from the URL in its event and then kept, for agents and for people.
 
 use std::io;
 use std::path::Path;
@@ -42,7 +42,8 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The recording of an activity, fetched if nobody has. Safe to repeat, and to run twice at once: whoever is first has it kept.
+/// Opens the recording of an activity, and fetches it if it is not stored yet. Safe to repeat, and to run twice at once: the first one is
+/// kept.
 pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Recording, Error> {
     let mut conn = env.db.acquire().await?;
     if let Some(kept) = store::recordings::get(&mut conn, tenant_id, id).await? {
@@ -52,7 +53,7 @@ pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Reco
     let text = |name: &str| activity.raw_data.get(name).and_then(Value::as_str);
     let url = text("content").filter(|_| text("source_type") == Some("url")).ok_or(Error::None)?;
     let basic = credentials(env, &mut conn, tenant_id, &activity).await?;
-    drop(conn); // fetching takes its time
+    drop(conn); // fetching takes time
 
     let Audio { file, content_type } = fetch(env, url, basic.as_ref()).await?;
     if file.bytes == 0 {
@@ -65,21 +66,21 @@ pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Reco
     Ok(store::recordings::keep(&mut conn, tenant_id, id, new).await?)
 }
 
-/// A kept recording as a file to work on; none when its bytes are gone.
+/// Copies a stored recording into a file. Returns `None` if its bytes are gone.
 pub async fn audio(env: &Env, tenant_id: TenantId, kept: &Recording) -> Result<Option<Audio>, Error> {
     let Some((_, pieces)) = env.blobs.get_stream(tenant_id, &kept.key).await? else { return Ok(None) };
     Audio::fill(&env.config.data_dir, Some(&kept.content_type), pieces.map_err(Error::from)).await.map(Some)
 }
 
-/// A recording on its way, in a file: it may be larger than anybody wants to hold in memory.
+/// A recording in a file, because it may be too large for memory.
 pub struct Audio {
     pub file: Spooled,
-    /// What it is; none: no recording.
+    /// The format; `None` if it is not a recording.
     pub content_type: Option<&'static str>,
 }
 
 impl Audio {
-    /// Writes down all that comes. `told` is what its sender says that it is. How much may come is the stream's to bound.
+    /// Writes the whole stream. `told` is the content type that the sender gave. The stream itself bounds the size.
     pub async fn fill<E: From<io::Error>>(
         data_dir: &Path,
         told: Option<&str>,
@@ -106,7 +107,7 @@ async fn fetch(env: &Env, url: &str, basic: Option<&Basic>) -> Result<Audio, Err
     Audio::fill(&env.config.data_dir, told.as_deref(), pieces).await
 }
 
-/// Twilio keeps recordings behind the account's own credentials.
+/// Returns the credentials for Twilio, which protects recordings with those of the account.
 async fn credentials(
     env: &Env,
     conn: &mut store::PgConnection,

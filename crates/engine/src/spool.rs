@@ -1,4 +1,4 @@
-//! Bytes that are too many for memory, in a file without a name: when they are dropped they are gone, and so they are after a crash.
+//! Temporary files without a name, for bodies that are too large for memory. They disappear when they are dropped, and after a crash.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ pub struct Spooled {
 }
 
 impl Spool {
-    /// In the data folder, not in the system's own for such files: that one may lie in memory.
+    /// Creates the file in the data folder. The system's folder for temporary files may be in memory.
     pub async fn new(data_dir: &Path) -> io::Result<Self> {
         let folder = data_dir.join("spool");
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
@@ -58,7 +58,7 @@ impl Spooled {
         BlobKey::of_hash(self.sha256)
     }
 
-    /// All of it, from the beginning, however many read it at once.
+    /// Reads the whole file from the beginning. Any number of readers can do so at once.
     pub fn pieces(&self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         let (file, bytes) = (self.file.clone(), self.bytes);
         stream::try_unfold(0, move |at: u64| {

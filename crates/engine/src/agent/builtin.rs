@@ -1,5 +1,5 @@
-//! The built-in agent: the desk is the database itself. It claims by the same functions as everybody's agents, as each tenant's own system
-//! person. Without a transcriber it takes texts alone, and recordings wait for an agent that can hear.
+//! The built-in agent, whose desk is the database itself. It claims with the same functions as other agents, in the name of each tenant's
+//! system person. Without a transcriber it claims only texts, and recordings wait for an agent that has one.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -21,12 +21,12 @@ use crate::work::{Lane as _, Stop, lanes};
 use crate::{Env, work};
 
 const DB_LIMIT: Duration = work::runtime::DB_LIMIT;
-/// Of its rows among the nodes.
+/// The app name of its rows among the nodes.
 const APP_NAME: &str = "tributary";
-/// One row a tenant, on whichever machine it runs: what is set there holds for a machine that takes another's place.
+/// The device name. There is one row per tenant, whichever machine runs it, so its settings also apply to a replacement machine.
 const DEVICE_NAME: &str = "built-in";
 
-/// Works until told to stop.
+/// Processes activities until told to stop.
 pub async fn run(env: Env, stop: Stop) {
     let processors = match Processors::new(&env.config, &env.http) {
         Ok(processors) => processors,
@@ -39,22 +39,22 @@ pub async fn run(env: Env, stop: Stop) {
 pub struct Builtin {
     env: Env,
     source_types: &'static [&'static str],
-    /// Texts take no time.
+    /// Whether texts are processed at once, without asking a service.
     is_instant: bool,
-    /// Which tenant is asked first.
+    /// The tenant that is asked first.
     turn: AtomicUsize,
     wake: tokio::sync::Mutex<broadcast::Receiver<Notice>>,
     people: Mutex<HashMap<TenantId, Person>>,
-    /// Where it worked before this process began, it is seen at once.
+    /// Whether the nodes of tenants where it worked before have been shown as alive.
     is_introduced: AtomicBool,
 }
 
-/// Whom it is in a tenant.
+/// Its identity in one tenant.
 #[derive(Clone)]
 struct Person {
     caller: Caller,
     id: PersonId,
-    /// As people set on the Nodes page.
+    /// The settings from the Nodes page.
     orders: Orders,
 }
 
@@ -76,7 +76,7 @@ impl Builtin {
         self.people.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Made on first use; it beats at once, so that what is set for it is known before it takes anything.
+    /// Returns its identity in a tenant, created on first use. It sends a heartbeat at once, so that it has its settings before it claims.
     async fn person(&self, tenant_id: TenantId) -> store::Result<Person> {
         if let Some(person) = self.people().get(&tenant_id) {
             return Ok(person.clone());
@@ -97,7 +97,7 @@ impl Builtin {
         Ok(person)
     }
 
-    /// Somebody may have removed its person: it is made again.
+    /// Forgets an identity whose person may have been removed, so that it is created again.
     fn forget(&self, tenant_id: TenantId, error: &store::Error) {
         if !error.is_passing() {
             self.people().remove(&tenant_id);
@@ -122,7 +122,7 @@ impl Builtin {
 
     async fn claim_of(&self, tenant_id: TenantId, most: usize, n_held: usize) -> store::Result<Vec<Work<TenantId>>> {
         let person = self.person(tenant_id).await?;
-        // What takes no time is never in hand.
+        // Activities that take no time are never held.
         let limit = if self.is_instant { most } else { person.orders.concurrency.saturating_sub(n_held).min(most) };
         if !person.orders.is_enabled || limit == 0 {
             return Ok(Vec::new());
@@ -143,7 +143,7 @@ impl Builtin {
         Ok(claimed.into_iter().map(work).collect())
     }
 
-    /// Results of one tenant, in one commit. Returns how many were still ours.
+    /// Writes the results of one tenant in one commit. Returns how many were still ours.
     async fn settle_of(&self, tenant_id: TenantId, settled: &[Settled<TenantId>]) -> store::Result<usize> {
         let key_id = self.person(tenant_id).await?.caller.key_id;
         let mut results = Vec::new();
@@ -186,7 +186,7 @@ impl Desk for Builtin {
             store::within(DB_LIMIT, async { claims::tenants_with_raw(&mut *self.env.db.acquire().await?).await });
         let tenants = tenants.await?;
         let mut all: Vec<Work<TenantId>> = Vec::new();
-        // Each gets its share, so that one with much work does not keep the others waiting; and another one is first each time.
+        // Each tenant gets its share, so that one with many activities does not delay the others. Another tenant comes first each time.
         let share = most.div_ceil(tenants.len().max(1));
         let first = self.turn.fetch_add(1, Relaxed) % tenants.len().max(1);
         for tenant_id in tenants[first..].iter().chain(&tenants[..first]) {
@@ -197,7 +197,7 @@ impl Desk for Builtin {
             let n_held = held.iter().filter(|of| *of == tenant_id).count();
             match store::within(DB_LIMIT, self.claim_of(*tenant_id, share.min(left), n_held)).await {
                 Ok(claimed) => all.extend(claimed),
-                // What others gave is in hand already, and must not be dropped for it.
+                // Activities claimed from other tenants are already held and must not be dropped because of this.
                 Err(error) => {
                     self.forget(*tenant_id, &error);
                     if all.is_empty() {
@@ -224,7 +224,7 @@ impl Desk for Builtin {
                     settled.extend(all);
                     failed = Some(error);
                 }
-                // It would fail again, and keep everybody else's work from being done. Its locks are given back, and counted.
+                // These results would fail again and block all others. Their locks expire and are counted.
                 Err(error) => {
                     self.forget(tenant_id, &error);
                     tracing::error!(error = ?error, tenant.id = %tenant_id, "results could not be written down");
@@ -243,7 +243,7 @@ impl Desk for Builtin {
         Ok(renewed.await?)
     }
 
-    /// One row a tenant in which it has worked. What is set there counts for that tenant alone.
+    /// Sends a heartbeat for each tenant in which it has worked. A tenant's settings apply to that tenant only.
     async fn beat(&self, beat: &Beat<TenantId>) -> Result<Orders, Fault> {
         if !self.is_introduced.swap(true, Relaxed) {
             let introduced = store::within(DB_LIMIT, async {

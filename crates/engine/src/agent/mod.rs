@@ -1,5 +1,5 @@
-//! Agents: claim activities, process a few at a time, and write back what they made of them. The same code runs in this process ([`builtin`])
-//! and on people's devices ([`remote`]); what differs is the desk it takes its work from.
+//! Agents claim activities, process a few at a time, and write the results back. The same code runs in this process ([`builtin`]) and on
+//! people's devices ([`remote`]); they differ in the desk that hands out the activities.
 
 pub mod builtin;
 pub mod remote;
@@ -16,10 +16,10 @@ pub use run::run;
 use crate::enrich::Failure;
 use crate::recordings::Audio;
 
-/// An activity in an agent's hands.
+/// An activity that an agent holds.
 #[derive(Clone, Debug)]
 pub struct Work<Of> {
-    /// Whose it is, where a desk serves several.
+    /// The tenant, if a desk serves several.
     pub of: Of,
     pub id: Uuid,
     pub r#type: String,
@@ -27,7 +27,7 @@ pub struct Work<Of> {
     pub lock_epoch: i32,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug)]
 pub enum Outcome {
     Completed(Value),
@@ -38,14 +38,14 @@ pub enum Outcome {
 
 pub type Settled<Of> = (Work<Of>, Outcome);
 
-/// What an agent says of itself with each heartbeat.
+/// The report of an agent in each heartbeat.
 #[derive(Clone, Debug)]
 pub struct Beat<Of> {
-    /// What it has in hand, the oldest first.
+    /// The activities that it holds, oldest first.
     pub held: Vec<(Of, Uuid)>,
-    /// Since it started.
+    /// The number of processed activities since it started.
     pub processed: i64,
-    /// The last one.
+    /// Whether this is the last heartbeat.
     pub is_goodbye: bool,
 }
 
@@ -56,7 +56,7 @@ impl<Of> Default for Beat<Of> {
 }
 
 impl<Of> Beat<Of> {
-    /// As the table of nodes has it.
+    /// The status in the table of nodes.
     fn status(&self, is_busy: bool) -> &'static str {
         match is_busy {
             _ if self.is_goodbye => "offline",
@@ -66,28 +66,28 @@ impl<Of> Beat<Of> {
     }
 }
 
-/// What people set for it on the Nodes page.
+/// The settings from the Nodes page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
     pub is_enabled: bool,
     pub concurrency: usize,
 }
 
-/// Where an agent takes its work from, and brings it back to.
+/// Hands out activities to an agent and takes its results.
 pub trait Desk: Send + Sync + 'static {
     type Of: Clone + Debug + Send + Sync + 'static;
 
-    /// How often to look when nothing wakes it.
+    /// How often the agent looks for activities without being woken.
     const POLL: std::time::Duration;
 
-    /// Up to `most` activities, which are then in this agent's hands alone, beside those `held`.
+    /// Claims up to `most` activities for this agent, in addition to those `held`.
     fn claim(&self, most: usize, held: &[Self::Of]) -> impl Future<Output = Result<Vec<Work<Self::Of>>, Fault>> + Send;
 
-    /// Writes results down, and returns how many came too late: somebody else has those activities. What is left in the list could not be
-    /// written now.
+    /// Writes results and returns how many came too late, because another agent holds those activities. Results that stay in the list could
+    /// not be written now.
     fn settle(&self, settled: &mut Vec<Settled<Self::Of>>) -> impl Future<Output = Result<usize, Fault>> + Send;
 
-    /// Says that this one is still being worked on. False: it is in other hands now.
+    /// Extends the claim on an activity. Returns `false` if another agent holds it now.
     fn renew(&self, work: &Work<Self::Of>) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     fn beat(&self, beat: &Beat<Self::Of>) -> impl Future<Output = Result<Orders, Fault>> + Send;
@@ -95,6 +95,6 @@ pub trait Desk: Send + Sync + 'static {
     /// The recording of a call.
     fn recording(&self, work: &Work<Self::Of>) -> impl Future<Output = Result<Audio, Failure>> + Send;
 
-    /// Something may have come.
+    /// Returns when new activities may be there.
     fn woken(&self) -> impl Future<Output = ()> + Send;
 }

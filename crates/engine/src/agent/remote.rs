@@ -1,4 +1,4 @@
-//! An agent on somebody's device: the desk is a Tributary server, reached over HTTP with a key of that person and device.
+//! An agent on a person's device. Its desk is a Tributary server, reached over HTTP with a key for that person and device.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::Config;
 use crate::enrich::Failure;
 use crate::recordings::Audio;
 
-/// As others write it who share the table.
+/// The app name that other programs with this table use.
 const APP_NAME: &str = "atomic-crm";
 
 pub struct Remote {
@@ -34,7 +34,7 @@ impl Remote {
         Self { rest, config, device_name, source_types, woken, listening }
     }
 
-    /// A first heartbeat, by which a wrong key is found at once.
+    /// Connects and sends a first heartbeat, which detects a wrong key at once.
     pub async fn introduce(&self) -> Result<Orders, RestError> {
         self.beat_as(&Beat::default()).await
     }
@@ -73,7 +73,7 @@ impl Remote {
         json!({ "processing_status": "failed", "metadata": { "error": error } })
     }
 
-    /// False: it is in other hands.
+    /// Returns `false` if another agent holds it.
     async fn write(&self, work: &Work<()>, columns: &Value) -> Result<bool, RestError> {
         let filter = format!("id=eq.{}&lock_epoch=eq.{}", work.id, work.lock_epoch);
         match self.rest.update("activities", &filter, columns).await {
@@ -100,7 +100,7 @@ impl Desk for Remote {
         Ok(if next.is_empty() { self.claim_by("claim_stale_activity", most).await? } else { next })
     }
 
-    /// One by one: what is written leaves the list, so nothing is written twice.
+    /// Writes results one by one. A written result leaves the list, so nothing is written twice.
     async fn settle(&self, settled: &mut Vec<Settled<()>>) -> Result<usize, Fault> {
         let mut late = 0;
         while let Some((work, outcome)) = settled.last() {
@@ -110,7 +110,7 @@ impl Desk for Remote {
                 Outcome::Released => json!({ "processing_status": "raw" }),
             };
             let written = match self.write(work, &columns).await {
-                // The same would be refused again: it counts as failed, with what the server said.
+                // The same result would be refused again, so the activity fails with the server's message.
                 Err(RestError::Refused { status, message }) => {
                     let refused = format!("the result was refused ({status}): {message}");
                     self.write(work, &self.failed(&Failure::new("ValidationError", refused))).await
@@ -130,7 +130,7 @@ impl Desk for Remote {
     }
 
     async fn renew(&self, work: &Work<()>) -> Result<bool, Fault> {
-        // Any time will do: the server puts its own.
+        // Any time will do: the server sets its own.
         Ok(self.write(work, &json!({ "locked_at": "now" })).await?)
     }
 
@@ -138,7 +138,7 @@ impl Desk for Remote {
         Ok(self.beat_as(beat).await?)
     }
 
-    /// The server fetches it, keeps it, and hands it on: no device needs a provider's password.
+    /// Gets the recording from the server, which fetches and keeps it, so no device needs a provider's password.
     async fn recording(&self, work: &Work<()>) -> Result<Audio, Failure> {
         let (content_type, pieces) = self.rest.recording(&work.id.to_string()).await.map_err(not_fetched)?;
         let most = self.config.recording_max_bytes;
@@ -162,13 +162,13 @@ fn not_fetched(error: RestError) -> Failure {
     Failure::new("DownloadError", Fault::from(error).in_words())
 }
 
-/// The name of this device, among a person's.
+/// The name of this device among those of its person.
 pub fn device_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().trim().chars().take(200).collect::<String>();
     if name.is_empty() { "device".into() } else { name }
 }
 
-/// Follows the server's stream of events until dropped. While it is broken, the agent looks by itself every half minute.
+/// Reads the server's event stream until dropped. While the stream is broken, the agent looks every half minute.
 async fn listen(rest: Rest, woken: Arc<Notify>) {
     let mut pause = Duration::from_secs(1);
     loop {
@@ -183,6 +183,6 @@ async fn listen(rest: Rest, woken: Arc<Notify>) {
             (2 * pause).min(Duration::from_secs(30))
         };
         tokio::time::sleep(pause).await;
-        woken.notify_one(); // whatever was missed
+        woken.notify_one(); // events may have been missed
     }
 }

@@ -1,4 +1,4 @@
-//! The loop of an agent. Nothing it holds is lost when it dies: locks that nobody renews are given back, and late results are refused.
+//! The loop of an agent. Nothing that it holds is lost when it dies: locks that are not renewed expire, and late results are refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::enrich::{Failure, Processors, Subject};
 use crate::work::Stop;
 
 const BEAT: Duration = Duration::from_secs(10);
-/// Locks are given back after five minutes.
+/// How often locks are renewed. They expire after five minutes.
 const RENEW: Duration = Duration::from_secs(60);
-/// After something went wrong.
+/// The pause after an error.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Claimed at once where processing takes no time.
+/// The number of activities claimed at once if processing takes no time.
 const AT_ONCE: usize = 32;
 
-/// Works until told to stop; then finishes what it has in hand, or gives it back after `drain`.
+/// Processes activities until told to stop. Then it finishes those that it holds, or gives them back after `drain`.
 pub async fn run<D: Desk>(desk: D, processors: Processors, most: usize, drain: Duration, stop: Stop) {
     let mut agent = Agent {
         desk: Arc::new(desk),
@@ -45,12 +45,12 @@ pub async fn run<D: Desk>(desk: D, processors: Processors, most: usize, drain: D
 struct Agent<D: Desk> {
     desk: Arc<D>,
     processors: Arc<Processors>,
-    /// At once, whatever people set.
+    /// The largest number at once, whatever people set.
     most: usize,
     orders: Orders,
     tasks: JoinSet<Settled<D::Of>>,
     held: HashMap<Id, Held<D::Of>>,
-    /// Not yet written down: the desk was away.
+    /// Results that are not written yet, because the desk was away.
     settled: Vec<Settled<D::Of>>,
     processed: i64,
     next_claim: Instant,
@@ -87,7 +87,7 @@ impl<D: Desk> Agent<D> {
         }
     }
 
-    /// Whatever is due beside new work.
+    /// Does what is due besides new activities.
     async fn keep_up(&mut self) {
         while let Some(done) = self.tasks.try_join_next_with_id() {
             self.take(done);
@@ -155,7 +155,7 @@ impl<D: Desk> Agent<D> {
                 self.settled.push(settled);
             }
             Err(error) => {
-                // Cancelled: it is not ours any more. A panic is the activity's fault until shown otherwise, and others go on.
+                // A cancelled task means that the activity is no longer ours. A panic counts against the activity, and others continue.
                 if let Some(held) = self.held.remove(&error.id())
                     && error.is_panic()
                 {
@@ -166,7 +166,7 @@ impl<D: Desk> Agent<D> {
         }
     }
 
-    /// Writes results down. False: they have to be tried again.
+    /// Writes results. Returns `false` if they have to be tried again.
     async fn settle(&mut self) -> bool {
         let before = self.settled.len();
         match self.desk.settle(&mut self.settled).await {
@@ -198,7 +198,7 @@ impl<D: Desk> Agent<D> {
         }
     }
 
-    /// Keeps what takes long, and lets go of what somebody else has by now.
+    /// Renews long-running activities and stops those that another agent holds by now.
     async fn renew(&mut self) {
         self.next_renewal = Instant::now() + RENEW;
         for held in self.held.values().filter(|held| held.since.elapsed() > RENEW / 2) {
@@ -232,7 +232,7 @@ impl<D: Desk> Agent<D> {
     }
 
     fn went_wrong(&mut self, doing: &str, fault: &Fault) {
-        // Once, not every two seconds.
+        // Log it once, not every two seconds.
         if !std::mem::replace(&mut self.is_away, true) {
             tracing::warn!("this agent could not {doing}, will keep trying: {}", fault.in_words());
         }
@@ -243,7 +243,7 @@ async fn process<D: Desk>(desk: &D, processors: &Processors, work: &Work<D::Of>)
     let subject = Subject { r#type: &work.r#type, raw_data: &work.raw_data };
     let recording = match work.raw_data.get("source_type").and_then(Value::as_str) {
         Some("url") => {
-            processors.must_hear()?; // before it is fetched for nothing
+            processors.must_hear()?; // before it is fetched in vain
             Some(desk.recording(work).await?)
         }
         _ => None,

@@ -1,4 +1,4 @@
-//! `tributary bench`: speed as a ratio to a limit measured in the same run. Three alternating rounds, medians.
+//! `tributary bench` measures speed as a ratio to a limit measured in the same run, as medians of three alternating rounds.
 
 mod queue;
 mod remember;
@@ -18,14 +18,14 @@ pub struct Case {
     pub unit: &'static str,
     pub p50_ms: f64,
     pub p99_ms: f64,
-    /// What else was seen, for a person.
+    /// Further observations, for a person.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
 pub const ROUNDS: usize = 3;
 
-/// One round: how fast it went, and how long each piece of it took.
+/// One round: its rate, and the duration of each piece.
 #[derive(Debug)]
 pub struct Round {
     pub rate: f64,
@@ -49,13 +49,13 @@ impl Case {
     }
 }
 
-/// Of sorted numbers; nothing of nothing.
+/// Returns a percentile of sorted numbers; 0 if there are none.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
     sorted.get(at).copied().unwrap_or(0.0)
 }
 
-/// The round with the median rate.
+/// Returns the round with the median rate.
 pub fn median(mut rounds: Vec<Round>) -> Round {
     rounds.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     rounds.swap_remove(rounds.len() / 2)

@@ -1,4 +1,4 @@
-//! The lane runtime beside pgmq's own read and delete.
+//! Compares the lane runtime with pgmq's own read and delete.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const CONNECTIONS: usize = 4;
 const BYSTANDERS: i64 = 100_000;
 const QUEUE: &str = "bench_queue";
 
-/// Does nothing, so that what is measured is the runtime: claim, fence, outcome per item, acknowledgement.
+/// A lane that does nothing, so that only the runtime is measured: claim, fence, outcome per item, acknowledgement.
 #[derive(Serialize, Deserialize)]
 struct Nothing {}
 
@@ -32,8 +32,8 @@ impl Lane for Nothing {
 
 static LANES: [LaneEntry; 1] = [LaneEntry::of::<Nothing>()];
 
-/// The lane runtime beside pgmq's own read and delete at the same batch and connections; then the same runtime with a crowd of
-/// rows that are not due.
+/// Compares the lane runtime with pgmq's own read and delete, with the same batch size and connections. Then measures the runtime
+/// with many rows that are not due.
 pub async fn queue(database: &Database, config: &Config) -> anyhow::Result<Vec<Case>> {
     let mut admin = bench::administrator(&database.admin).await?;
     let db = Db::lazy(&database.login, u32::try_from(CONNECTIONS)?, Duration::from_secs(10));

@@ -1,4 +1,5 @@
-//! remember(), end to end with the in-process model, beside a bare multi-row INSERT of the same rows and vectors into the same tables.
+//! Compares remember(), end to end with the in-process model, with a bare multi-row INSERT of the same rows and vectors into the same
+//! tables.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const DOCUMENTS: usize = 4_000;
 const BATCH: usize = 100;
 const TASKS: usize = 3;
 
-/// A bench's database: everything in it belongs to the bench.
+/// Runs the bench. The database must be the bench's own.
 pub async fn remember(env: &Env, tenant_id: TenantId) -> anyhow::Result<Case> {
     let mut conn = env.db.acquire().await?;
     let source_id = sources::ensure_manual(&mut conn, tenant_id).await?;
@@ -38,11 +39,11 @@ pub async fn remember(env: &Env, tenant_id: TenantId) -> anyhow::Result<Case> {
     Ok(Case::new(case, "documents/s", &ours, limit.rate))
 }
 
-/// Texts of about 1 KB, no two alike, of words as common and as rare as in a language.
+/// Makes distinct texts of about 1 KB, with words as frequent and as rare as in a language.
 fn batches(source_id: SourceId, round: usize, whose: &str) -> Vec<Vec<Record>> {
     let mut rng = StdRng::seed_from_u64(round as u64 * 2 + u64::from(whose == "ours"));
     let mut word = || {
-        // Zipf: the n-th commonest word turns up in proportion to 1/n.
+        // Zipf's law: the frequency of the n-th most frequent word is proportional to 1/n.
         let nth = (20_000_f64.powf(rng.random_range(0.0..1.0))) as usize;
         let (mut left, mut word) = (nth * 7 + 11, String::new());
         for letters in ["bcdfglmnprst", "aeiou", "lmnrst", "aeiou", "dgkmnrst"] {
@@ -70,7 +71,7 @@ fn batches(source_id: SourceId, round: usize, whose: &str) -> Vec<Vec<Record>> {
     all.chunks(BATCH).map(<[Record]>::to_vec).collect()
 }
 
-/// Runs batches, a few at once; each as fast as `work` does it.
+/// Runs `work` on batches, a few at once.
 async fn run<B, F>(
     env: &Env,
     tenant_id: TenantId,
@@ -115,7 +116,7 @@ async fn whole(env: Env, tenant_id: TenantId, batch: Vec<Record>) -> anyhow::Res
 /// A record's chunks and their vectors.
 type Embedded = Vec<(Chunk, Vec<f32>)>;
 
-/// A batch with everything made ahead: what is left is writing.
+/// A batch that is fully prepared, so that only writing remains.
 struct Prepared {
     records: Vec<(Record, Embedded)>,
     model: String,

@@ -1,4 +1,4 @@
-//! What is made of an activity beside finding it again: heard by a transcriber, summed up by a language model, or by rules.
+//! Processing of activities: transcription, then summary and facts by a language model or by rules.
 
 mod model;
 mod processors;

@@ -1,4 +1,4 @@
-//! What an agent processes with: text at once, recordings once they are heard; then a language model, or rules where there is none.
+//! An agent's tools: a transcriber for recordings, then a language model, or rules if there is none.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ use crate::config::LlmKind;
 use crate::recordings::{self, Audio};
 
 const TRANSCRIPT_CHARS: usize = 1_000_000;
-/// How long somebody who asks us to wait is waited for, and how often.
+/// How long and how often we wait for a service that asks us to wait.
 const MOST_WAIT: Duration = Duration::from_secs(60);
 const MOST_WAITS: u32 = 3;
 
-/// An activity in an agent's hands.
+/// An activity that an agent holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub r#type: &'a str,
     pub raw_data: &'a Value,
 }
 
-/// Why an activity was not processed: what an agent writes into its `metadata.error`. It never quotes the activity, an address or a key.
+/// The reason why an activity was not processed, for its `metadata.error`. It never quotes the activity, an address or a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// DownloadError, TranscriptionError, LLMError or ValidationError.
+    /// `DownloadError`, `TranscriptionError`, `LLMError` or `ValidationError`.
     pub kind: &'static str,
     pub message: String,
 }
 
-/// The kinds of content that an agent can process, with or without somebody who hears.
+/// The kinds of content that an agent can process, with or without a transcriber.
 pub fn source_types(can_hear: bool) -> &'static [&'static str] {
     if can_hear { &["text", "url"] } else { &["text"] }
 }
@@ -45,7 +45,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// Asks nobody yet.
+    /// Creates the clients from the settings, without calling any service.
     pub fn new(config: &Config, http: &Http) -> anyhow::Result<Self> {
         let transcriber = config.transcribe_base_url.as_deref().map(|base_url| {
             TranscribeClient::new(http, base_url, config.transcribe_api_key.clone(), &config.transcribe_model)
@@ -63,12 +63,12 @@ impl Processors {
         Ok(Self { transcriber, model: Some(model) })
     }
 
-    /// What can be processed here: a person's `processes` says the same.
+    /// The kinds of content that can be processed here, in the words of a person's `processes`.
     pub fn source_types(&self) -> &'static [&'static str] {
         source_types(self.transcriber.is_some())
     }
 
-    /// An activity's `processed_data`. A recording comes with what it says.
+    /// Makes an activity's `processed_data`. For a recording it includes the transcript.
     pub async fn process(&self, work: &Subject<'_>, recording: Option<&Audio>) -> Result<Value, Failure> {
         match (rules::field(work.raw_data, "source_type"), recording) {
             ("text", _) => self.sum_up(work, &rules::text_of(work.raw_data)).await,
@@ -90,24 +90,24 @@ impl Processors {
         }
     }
 
-    /// Or why nothing here can hear.
+    /// Returns an error if there is no transcriber.
     pub fn must_hear(&self) -> Result<&TranscribeClient, Failure> {
         let deaf = || Failure::new("TranscriptionError", "nothing here can hear: set TRANSCRIBE_BASE_URL");
         self.transcriber.as_ref().ok_or_else(deaf)
     }
 
-    /// Whether nothing takes time, because nobody is asked.
+    /// Whether texts take no time, because no service is called.
     pub fn are_instant(&self) -> bool {
         self.model.is_none() && self.transcriber.is_none()
     }
 
-    /// The result for an activity that takes no time.
+    /// Makes the result for an activity that takes no time.
     pub fn at_once(&self, raw_data: &Value) -> Option<Value> {
         let is_text = rules::field(raw_data, "source_type") == "text";
         (is_text && self.model.is_none()).then(|| rules::process(raw_data))
     }
 
-    /// What processes here, for a person.
+    /// Describes the tools, for a person.
     pub fn in_words(&self) -> String {
         let hears = if self.transcriber.is_some() {
             "calls are transcribed"
@@ -129,7 +129,7 @@ impl Processors {
     async fn sum_up(&self, work: &Subject<'_>, text: &str) -> Result<Value, Failure> {
         let subject = rules::field(work.raw_data, "subject");
         match &self.model {
-            // Of silence a model makes something up.
+            // Models invent text when a recording is silent.
             Some(model) if !text.trim().is_empty() => {
                 let summed_up = patiently(|| model::sum_up(model, work.r#type, subject, text)).await;
                 summed_up.map_err(|trouble| Failure::new("LLMError", trouble.to_string()))
@@ -139,7 +139,8 @@ impl Processors {
     }
 }
 
-/// Waits for who asks us to wait a little, each on its own: a call is not heard again because its reader is busy.
+/// Waits for a service that asks for a short wait. Each service waits on its own, so a call is not transcribed again because the model is
+/// busy.
 async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(ask: impl Fn() -> F) -> Result<T, Trouble> {
     let mut waits = MOST_WAITS;
     loop {
@@ -158,7 +159,7 @@ impl Failure {
         Self { kind, message: message.into() }
     }
 
-    /// An activity's `metadata.error`, but for when it happened and how often.
+    /// Makes an activity's `metadata.error`, without its time and count.
     pub fn to_json(&self) -> Value {
         json!({ "type": self.kind, "message": self.message })
     }

@@ -1,4 +1,4 @@
-//! Without a model: a summary is how a text begins, and facts are what can be recognised by its form.
+//! Summaries and facts without a model: the summary is the beginning of a text, and facts are recognised by their form.
 
 use serde_json::{Value, json};
 
@@ -7,17 +7,17 @@ const MOST_FACTS: usize = 20;
 const SYMBOLS: &str = "€$£";
 const CURRENCIES: [&str; 5] = ["EUR", "USD", "GBP", "CHF", "JPY"];
 
-/// An activity's `processed_data`, by rules alone.
+/// Makes an activity's `processed_data` by rules.
 pub fn process(raw_data: &Value) -> Value {
     of_text(field(raw_data, "subject"), &text_of(raw_data))
 }
 
-/// The same of a text that was heard.
+/// Makes it for a transcript.
 pub fn of_text(subject: &str, text: &str) -> Value {
     json!({ "summary": summary(subject, text), "facts": facts(text) })
 }
 
-/// What an activity says, without markup.
+/// Returns the text of an activity, without markup.
 pub(super) fn text_of(raw_data: &Value) -> String {
     let content = field(raw_data, "content");
     if field(raw_data, "format").contains("html") {
@@ -31,7 +31,7 @@ pub(super) fn field<'a>(raw_data: &'a Value, name: &str) -> &'a str {
     raw_data.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The subject, and the first sentences that fit.
+/// Returns the subject and the first sentences that fit.
 fn summary(subject: &str, content: &str) -> String {
     let flat = content.split_whitespace().collect::<Vec<_>>().join(" ");
     let begins = match flat.char_indices().nth(SUMMARY_CHARS) {
@@ -45,7 +45,7 @@ fn summary(subject: &str, content: &str) -> String {
     [subject.trim(), begins.trim()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
-/// Addresses, links, amounts and numbered papers, each once, in the order of the text.
+/// Finds addresses, links, amounts and document numbers, each once, in the order of the text.
 fn facts(content: &str) -> Vec<String> {
     let mut facts = Vec::new();
     let mut words = content.split_whitespace().map(bare).peekable();
@@ -80,7 +80,7 @@ fn is_address(word: &str) -> bool {
     is_plain(local, "._%+-") && is_plain(domain, ".-") && domain.contains('.') && !domain.ends_with('.')
 }
 
-/// Without the marks around it.
+/// Removes the punctuation around a word.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric() && !SYMBOLS.contains(c))
 }
@@ -94,7 +94,7 @@ fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(|c| c.is_ascii_digit() || ",.".contains(c))
 }
 
-/// Letters, a dash, digits: an invoice, a ticket, an order.
+/// Whether a word is letters, a dash and digits: the number of an invoice, a ticket or an order.
 fn is_numbered(word: &str) -> bool {
     let Some((letters, digits)) = word.split_once('-') else { return false };
     (2..=6).contains(&letters.len())
