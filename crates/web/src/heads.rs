@@ -1,5 +1,5 @@
-//! Looks at the heads of requests as they come in, for one that says twice how long it is. hyper goes by the chunks and forgets the length; a
-//! proxy before us may have gone by the length, and then what we take for the next request is part of this one (smuggling).
+//! Reads the heads of requests off the socket and looks for one with two lengths. hyper uses the chunks and drops the length. A proxy in
+//! front of us may have used the length, and then part of this request would look like the next one to us (smuggling).
 
 use std::io;
 use std::pin::Pin;
@@ -9,16 +9,16 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// As much of a line as has to be known.
+/// The part of a line that is kept.
 const LINE_BYTES: usize = 64;
 
-/// A connection whose heads are looked at.
+/// A connection whose request heads are read.
 pub(crate) struct Watched<S> {
     stream: S,
     heads: Heads,
 }
 
-/// Whether a request of the connection said its length twice.
+/// Whether a request on this connection had two lengths.
 #[derive(Clone, Default)]
 pub(crate) struct Doubt(Arc<AtomicBool>);
 
@@ -51,9 +51,9 @@ struct Heads {
 enum At {
     #[default]
     Head,
-    /// So many bytes of a body are still to come.
+    /// This many bytes of a body are still to come.
     Body(u64),
-    /// After chunks the connection ends, and so it does after a request to upgrade, unless it is another protocol's then.
+    /// Nothing more is read: after chunks the connection ends, and after an upgrade it ends or speaks another protocol.
     Passed,
 }
 
@@ -92,7 +92,7 @@ impl Heads {
             if let Some(length) = value(b"content-length:") {
                 let length = std::str::from_utf8(length).ok().and_then(|text| text.trim().parse().ok());
                 if length.is_none() {
-                    self.doubt.0.store(true, Relaxed); // no number, or after more spaces than anybody needs
+                    self.doubt.0.store(true, Relaxed); // not a number, or too many spaces before it
                 }
                 self.length = Some(length.unwrap_or(0));
             }
@@ -100,7 +100,7 @@ impl Heads {
             self.is_upgrade |= value(b"upgrade:").is_some();
         } else if self.has_line {
             self.end_head();
-        } // else an empty line before a request, which hyper passes over too
+        } // else an empty line before a request, which hyper skips too
     }
 
     fn end_head(&mut self) {
@@ -168,7 +168,7 @@ mod tests {
             (vec![both], true),
             (vec![plain, get, &long, both], true),
             (vec![chunks, both], false), // after chunks the connection ends
-            (vec!["GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", both], false), // after that it ends, or is no HTTP
+            (vec!["GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", both], false), // after that it ends, or is not HTTP
             (vec!["POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"], true),
             (vec![&format!("POST / HTTP/1.1\r\nContent-Length:{}7\r\n\r\n", " ".repeat(80))], true),
         ] {

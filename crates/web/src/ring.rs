@@ -1,18 +1,18 @@
-//! The last of something that many readers follow. Each has only its place in it, so a slow one costs nothing: when the ring has turned past its
-//! place it is told that it missed some.
+//! A ring buffer of the latest entries for many readers. Each reader has only a position, so a slow one costs nothing: when the ring has
+//! moved past its position, it learns that it missed some.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-/// Most that is read at once.
+/// The largest number of entries read at once.
 const BATCH: usize = 512;
 
-/// Numbered from 1.
+/// A ring whose entries are numbered from 1.
 pub(crate) struct Ring<T> {
     kept: Mutex<Kept<T>>,
-    /// The number of the newest; whoever waits for more waits here.
+    /// The number of the newest entry. Readers wait on it.
     latest: watch::Sender<u64>,
     weigh: fn(&T) -> usize,
     most: usize,
@@ -25,14 +25,14 @@ struct Kept<T> {
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Since<T> {
-    /// With their numbers, oldest first; empty when there is nothing new.
+    /// Entries with their numbers, oldest first; empty if there is nothing new.
     New(Vec<(u64, T)>),
-    /// Some are gone; the newest is this one.
+    /// Some entries were missed; this is the newest number.
     Missed(u64),
 }
 
 impl<T: Clone> Ring<T> {
-    /// Holds what weighs at most so much together.
+    /// Creates a ring for entries of at most this total weight.
     pub fn new(most: usize, weigh: fn(&T) -> usize) -> Self {
         let kept = Mutex::new(Kept { items: VecDeque::new(), weight: 0 });
         Self { kept, latest: watch::Sender::new(0), weigh, most }
@@ -54,7 +54,7 @@ impl<T: Clone> Ring<T> {
         self.latest.send_modify(|latest| *latest += 1);
     }
 
-    /// What came after number `seen`, as much as is read at once.
+    /// Returns the entries after number `seen`, up to the limit.
     pub fn since(&self, seen: u64) -> Since<T> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let latest = *self.latest.borrow();

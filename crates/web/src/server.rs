@@ -1,4 +1,4 @@
-//! The accept loop. axum's own has no limit on how long a client may take to send its headers, nor on how many connect.
+//! The accept loop. axum's own limits neither the time for a request's headers nor the number of connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -25,21 +25,21 @@ use crate::app::App;
 use crate::heads::Watched;
 use crate::realtime::feed;
 
-/// More than that wait in the kernel's queue until one leaves.
+/// The largest number of connections. More wait in the kernel's queue.
 const MAX_CONNECTIONS: u32 = 4_096;
-/// From the first byte of a request to the end of its headers; also how long an idle connection is kept.
+/// The time from the first byte of a request to the end of its headers, and the time for which an idle connection is kept.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Who is at the other end of the connection: a proxy, or the caller itself.
+/// The other end of the connection: a proxy, or the caller itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub SocketAddr);
 
-/// A connection's place among [`MAX_CONNECTIONS`]. A socket that outlives the request which opened it takes it along.
+/// A connection's permit among [`MAX_CONNECTIONS`]. A WebSocket that outlives its request keeps it.
 pub(crate) type Place = Arc<OwnedSemaphorePermit>;
 
-/// The caller's own address. Each proxy of ours says at the end of `X-Forwarded-For` who called it; what comes before is the caller's own
-/// word.
+/// Returns the caller's address. Each of our proxies appends its caller to `X-Forwarded-For`; earlier entries come from the caller and
+/// are not trusted.
 pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, config: &engine::Config) -> IpAddr {
     let mut address = peer;
     let said = headers
@@ -59,7 +59,7 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, config: &engine:
     address
 }
 
-/// Serves until told to stop, then lets requests in flight finish (bounded by `DRAIN_SECS`). Event streams and sockets end at once.
+/// Serves until told to stop, then lets running requests finish (for up to `DRAIN_SECS`). Event streams and sockets end at once.
 pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, stop: Stop) -> anyhow::Result<()> {
     let drain = Duration::from_secs(env.config.drain_secs);
     let app = App::new(env, metrics, stop.clone());
@@ -79,7 +79,7 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file handles, or the client left before we came: neither ends the server.
+                // We are out of file handles, or the client left early. Neither ends the server.
                 tracing::warn!(error = ?error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -90,7 +90,7 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
-    // Every place is free again when every connection has ended, also those that became sockets.
+    // All permits are free again when every connection has ended, including those that became sockets.
     if tokio::time::timeout(drain, room.acquire_many(MAX_CONNECTIONS)).await.is_err() {
         let left = MAX_CONNECTIONS as usize - room.available_permits();
         tracing::warn!("{left} connections were cut: they took longer than the drain");
@@ -98,7 +98,7 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
     Ok(())
 }
 
-/// Observations pile up until somebody scrapes, and perhaps nobody does.
+/// Runs the upkeep of metrics, because observations pile up if nobody scrapes them.
 async fn tidy(metrics: PrometheusHandle) {
     loop {
         tokio::time::sleep(Duration::from_secs(5)).await;

@@ -1,4 +1,4 @@
-//! The rows that changed, loaded once for all sockets, and only for tenants that have one.
+//! Loads changed rows once for all sockets, and only for tenants that have one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,37 +17,37 @@ use uuid::Uuid;
 use crate::app::{App, DB_LIMIT};
 use crate::ring::Ring;
 
-/// Of rows that wait for slow readers, all sockets together.
+/// The size of all rows kept for slow readers, for all sockets together.
 const RING_BYTES: usize = 16 << 20;
-/// A larger row is told without what makes it large, as Supabase does it.
+/// Larger columns are left out of a row, as Supabase does.
 const ROW_BYTES: usize = 1 << 20;
 const SMALL_BYTES: usize = 64;
 const TOO_LARGE: &[&str] = &["Error 413: Payload Too Large"];
-/// Rows loaded by one query. With [`ROW_BYTES`] for each of three columns, that is what loading may take.
+/// Rows loaded by one query. With [`ROW_BYTES`] for each of three columns, this bounds the memory for loading.
 const CHUNK: usize = 16;
 /// Changes taken from the bus at once.
 const BATCH: usize = 1_024;
 const MOST_SOCKETS: usize = 32;
-/// How often new rows are looked for that nobody told us of: other programs write too.
+/// How often we look for new rows without a notice, because other programs write too.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long a row counts as new there. A commit may come later than its row says.
+/// How long a row counts as new for that. A commit may come later than its row's time.
 const NEW_FOR: Duration = Duration::from_secs(60);
 
 /// A row that changed.
 pub(super) struct Event {
     pub tenant_id: TenantId,
     pub op: Op,
-    /// What filters look at; of columns with JSON only whether they are null.
+    /// The values for filters; for JSON columns only whether they are null.
     pub row: Map<String, Value>,
-    /// What clients are sent.
+    /// The row as clients get it.
     pub data: Box<RawValue>,
 }
 
 pub(crate) struct Feed {
     pub(super) ring: Ring<Arc<Event>>,
-    /// The sockets of each key.
+    /// The number of sockets of each key.
     seats: Mutex<HashMap<KeyId, (TenantId, usize)>>,
-    /// Somebody sat down.
+    /// Wakes the feed when a socket opens.
     came: Notify,
 }
 
@@ -58,14 +58,14 @@ impl Default for Feed {
     }
 }
 
-/// One socket's, until dropped.
+/// The registration of one socket, until dropped.
 pub(super) struct Seat {
     app: App,
     key_id: KeyId,
 }
 
 impl Seat {
-    /// None: this key has enough sockets.
+    /// Registers a socket. Returns `None` if the key has too many.
     pub fn take(app: &App, caller: &domain::Caller) -> Option<Self> {
         let mut seats = app.feed.seats.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, taken) = seats.entry(caller.key_id).or_insert((caller.tenant_id, 0));
@@ -94,8 +94,8 @@ impl Drop for Seat {
 
 /// Fills the ring until dropped.
 ///
-/// A row is told as it is when it is read. One that was inserted and claimed since is no longer `raw`, so whoever subscribed to inserts of
-/// `raw` rows does not hear of it: somebody has it already.
+/// A row is sent as it is when it is read. If it was inserted and then claimed, it is no longer `raw`, so subscribers to inserts of `raw`
+/// rows do not get it: another agent has it already.
 pub(crate) async fn fill(app: App) {
     let mut heard = app.env.db.bus().subscribe();
     let mut told = HashMap::new();
@@ -131,7 +131,7 @@ pub(crate) async fn fill(app: App) {
     }
 }
 
-/// What the bus said, of tenants that have sockets.
+/// Changes from the bus for tenants that have sockets.
 struct Changes<'a> {
     listening: &'a HashSet<TenantId>,
     rows: Vec<(TenantId, Op, Uuid)>,
@@ -139,7 +139,7 @@ struct Changes<'a> {
 }
 
 impl Changes<'_> {
-    /// None: some were missed.
+    /// Adds a notice. `None` means that some were missed.
     fn add(&mut self, notice: Option<Notice>) {
         match notice {
             Some(notice) if notice.op == Op::Resync => {
@@ -156,8 +156,8 @@ impl Changes<'_> {
     }
 }
 
-/// Which inserts of a tenant were told lately, so that looking tells the others alone. What falls out of it may be told twice: claims decide
-/// who gets it, not this.
+/// The inserts of a tenant that were sent lately, so that looking for rows sends only the others. An insert that drops out of this list
+/// may be sent twice. That is harmless, because claims decide who gets a row.
 #[derive(Default)]
 struct Told {
     now: HashSet<Uuid>,
@@ -191,7 +191,7 @@ async fn tell(
         let is_known = told.contains_key(tenant_id);
         let told = told.entry(*tenant_id).or_default();
         if !is_known {
-            told.add(look(app, *tenant_id).await?); // there before anybody listened
+            told.add(look(app, *tenant_id).await?); // rows from before anybody listened
         } else if is_look_due {
             let new = look(app, *tenant_id).await?.into_iter().map(|id| (Op::Insert, id));
             by_tenant.entry(*tenant_id).or_default().extend(new);
@@ -212,7 +212,7 @@ async fn tell(
     Ok(())
 }
 
-/// New rows that wait for an agent.
+/// Finds new rows that wait for an agent.
 async fn look(app: &App, tenant_id: TenantId) -> store::Result<Vec<Uuid>> {
     store::within(DB_LIMIT, async {
         let mut conn = app.env.db.acquire().await?;
@@ -232,7 +232,7 @@ async fn load(app: &App, tenant_id: TenantId, changes: &[(Op, Uuid)]) -> store::
         rows.await?.into_iter().map(|(id, row, is_cut)| (id, (row, is_cut))).collect();
     let at = app.env.clock.now();
     for (op, id) in changes {
-        // A row that is gone has a notice of its own that says so.
+        // A deleted row has a notice of its own.
         let found = rows.get(id).and_then(|(row, is_cut)| Some((row.as_object()?.clone(), *is_cut)));
         if found.is_some() || *op == Op::Delete {
             app.feed.ring.push(Arc::new(Event::new(table, tenant_id, *op, *id, found.unwrap_or_default(), at)));
@@ -257,7 +257,7 @@ struct Data<'a> {
     columns: Vec<Column>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<&'a Map<String, Value>>,
-    /// The key alone, which is all that PostgreSQL's replication tells by default.
+    /// The key only, as PostgreSQL's replication does by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     old_record: Option<Key>,
     errors: Option<&'a [&'a str]>,

@@ -1,5 +1,5 @@
-//! A subscription's filter, `column=operator.value` joined by commas: the words of [`rest::condition`], decided here on the row that was read and
-//! not by PostgreSQL, so that nobody's filter costs the database anything.
+//! A subscription's filter: `column=operator.value` joined by commas, in the syntax of [`rest::condition`]. It is evaluated here on the
+//! row that was read, not by PostgreSQL, so a filter costs the database nothing.
 
 use std::cmp::Ordering;
 
@@ -12,10 +12,10 @@ use uuid::Uuid;
 use crate::api::rest;
 
 const MOST_BYTES: usize = 2_000;
-/// What one compiled pattern may take. A pattern takes time in proportion to the text, whatever it says.
+/// The largest size of a compiled pattern. Matching takes time in proportion to the text, for every pattern.
 const PATTERN_BYTES: usize = 64 * 1024;
 
-/// All of its tests have to hold.
+/// A filter. All of its tests must hold.
 #[derive(Debug, Default)]
 pub(super) struct Filter(Vec<Test>);
 
@@ -28,7 +28,7 @@ struct Test {
 
 #[derive(Debug)]
 enum Check {
-    /// The value is in one of these relations to ours.
+    /// The value compares to ours in one of these ways.
     Compare(&'static [Ordering], Typed),
     In(Vec<Typed>),
     Pattern(Regex),
@@ -36,7 +36,7 @@ enum Check {
     IsDistinct(Option<Typed>),
 }
 
-/// A value as PostgreSQL compares those of its column.
+/// A value that compares as in PostgreSQL for the type of its column.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 enum Typed {
     Text(String),
@@ -108,7 +108,7 @@ impl Test {
         Ok(Self { column, is_not, check })
     }
 
-    /// None: unknown, as SQL says when a value is null.
+    /// Returns `None` for unknown, as in SQL when a value is null.
     fn holds(&self, row: &Map<String, Value>) -> Option<bool> {
         let (name, kind) = self.column;
         let value = row.get(name).filter(|value| !value.is_null());
@@ -139,7 +139,7 @@ impl Typed {
     }
 }
 
-/// At commas that are in neither quotes nor a list.
+/// Splits at commas that are neither in quotes nor in a list.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth, mut is_quoted, mut is_escaped) = (Vec::new(), 0, 0_usize, false, false);
     for (at, c) in text.char_indices() {
@@ -161,7 +161,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The value that newer clients quote when it has commas, quotes or brackets.
+/// Unquotes a value. Newer clients quote values that contain commas, quotes or brackets.
 fn unquoted(text: &str) -> String {
     let Some(inner) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else { return text.to_owned() };
     let mut chars = inner.chars();
@@ -172,7 +172,7 @@ fn unquoted(text: &str) -> String {
     value
 }
 
-/// LIKE's `%` and `_`, and `*` as PostgREST allows it, as a regular expression.
+/// Converts LIKE's `%` and `_`, and PostgREST's `*`, to a regular expression.
 fn like(text: &str) -> String {
     let mut pattern = String::from("(?s)^");
     let mut chars = text.chars();
@@ -252,7 +252,7 @@ mod tests {
             "event_key=like.order%",
             "event_key=like.rder",
             "event_key=match.^[0-9]",
-            // Null is neither equal nor unequal to anything, and `not` does not change that.
+            // Null is neither equal nor unequal to any value, and `not` does not change that.
             "locked_by=eq.0190a5b8-7d2c-7a10-8c1e-000000000001",
             "locked_by=neq.0190a5b8-7d2c-7a10-8c1e-000000000001",
             "locked_by=not.eq.0190a5b8-7d2c-7a10-8c1e-000000000001",

@@ -1,4 +1,4 @@
-//! Phoenix's messages as realtime-js writes them: an object in version 1.0.0 of its serializer, an array in 2.0.0.
+//! Phoenix messages in the formats of realtime-js: an object in version 1.0.0 of its serializer, an array in 2.0.0.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub(super) enum Version {
     Two,
 }
 
-/// What either side says. The refs are the client's own: handed back, never looked into.
+/// A message of either side. The refs belong to the client: they are returned unchanged.
 #[derive(Debug, Deserialize, Serialize, PartialEq)]
 pub(super) struct Message<P> {
     #[serde(default)]
@@ -23,7 +23,7 @@ pub(super) struct Message<P> {
     pub payload: P,
 }
 
-/// A row that changed, and for which of the topic's subscriptions.
+/// A changed row, and the topic's subscriptions that it is for.
 #[derive(Serialize)]
 pub(super) struct Change<'a> {
     pub ids: &'a [u32],
@@ -31,7 +31,7 @@ pub(super) struct Change<'a> {
 }
 
 impl Version {
-    /// By the address's `vsn`; Phoenix's clients that say none mean the first.
+    /// Chooses the version by the URL's `vsn`. Clients without it mean the first.
     pub fn find(vsn: Option<&str>) -> Option<Self> {
         match vsn.unwrap_or("1.0.0") {
             "1.0.0" => Some(Self::One),
@@ -42,7 +42,7 @@ impl Version {
 
     pub fn read(self, text: &str) -> Option<Message<Value>> {
         match self {
-            // serde would take an array for a struct too.
+            // serde would accept an array for a struct too.
             Self::One => serde_json::from_str(text).ok().filter(|_| text.trim_start().starts_with('{')),
             Self::Two => {
                 let (join_ref, r#ref, topic, event, payload) = serde_json::from_str(text).ok()?;
@@ -57,7 +57,7 @@ impl Version {
             Self::One => serde_json::to_string(message),
             Self::Two => serde_json::to_string(&(join_ref, r#ref, topic, event, payload)),
         };
-        written.unwrap_or_default() // names and values of our own making: there is nothing JSON cannot say
+        written.unwrap_or_default() // our own names and values can always be written as JSON
     }
 }
 

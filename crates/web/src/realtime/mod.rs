@@ -1,7 +1,7 @@
-//! Supabase's realtime, as far as agents written with its client need it: a socket that tells which activities were inserted or changed.
+//! The part of Supabase's realtime protocol that agents need: a socket that sends inserted and changed activities.
 //!
-//! A notice names rows; [`feed`] loads them once for everybody and keeps the last in a ring; each [`socket`] reads from there what its
-//! subscriptions want ([`filter`]) and says it in Phoenix's words ([`frames`]). Nothing is replayed: whoever was away polls.
+//! A notice names rows. [`feed`] loads them once for all sockets and keeps the latest in a ring. Each [`socket`] takes those that its
+//! subscriptions want ([`filter`]) and sends them as Phoenix messages ([`frames`]). Nothing is replayed: a client that was away polls.
 
 pub(crate) mod feed;
 mod filter;

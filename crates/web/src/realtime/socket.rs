@@ -1,5 +1,5 @@
-//! `GET /realtime/v1/websocket`: one client's socket with its topics. What a client may cost is bounded: frames, topics, subscriptions, sockets of
-//! a key; and whoever does not read is cut off, whoever falls behind is sent away to come again.
+//! `GET /realtime/v1/websocket`: one client's socket with its topics. The cost of a client is bounded: frames, topics, subscriptions, and
+//! sockets per key. A client that does not read is cut off. A client that falls behind is disconnected and reconnects.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,22 +29,23 @@ use crate::ring::Since;
 use crate::server::Place;
 
 const FRAME_BYTES: usize = 64 * 1024;
-/// What a socket has at hand for reading and for writing.
+/// The buffer sizes of a socket for reading and writing.
 const BUFFER_BYTES: usize = 8 * 1024;
 const MOST_TOPICS: usize = 64;
 const TOPIC_BYTES: usize = 255;
 const MOST_BINDINGS: usize = 32;
 /// Compiled patterns take memory, so a socket has few.
 const MOST_PATTERNS: usize = 8;
-/// Clients beat every 25 s or 30 s.
+/// Clients send a heartbeat every 25 s or 30 s.
 const SILENT_FOR: Duration = Duration::from_secs(60);
-/// How often a socket asks whether its caller is still welcome; also how long a client may take to take a frame, because meanwhile nobody asks.
+/// How often a socket checks that its key is still valid. A client may also take this long to accept a frame, because the check waits
+/// meanwhile.
 const CHECK: Duration = Duration::from_secs(4);
 const GOODBYE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 pub(crate) struct Asked {
-    /// Clients cannot send headers with a socket, so it is here. Our own logs have routes, never queries.
+    /// The key. Browsers cannot send headers with a WebSocket. Our own logs contain routes, never queries.
     apikey: Option<Secret>,
     vsn: Option<String>,
 }
@@ -77,9 +78,9 @@ pub(crate) async fn open(
     }))
 }
 
-/// Why a socket ends.
+/// The reason why a socket ends.
 enum End {
-    /// There is nobody to tell.
+    /// The client is gone.
     Left,
     Close(u16, &'static str),
 }
@@ -89,7 +90,7 @@ const MALFORMED: End = End::Close(1002, "a frame is malformed, or larger than 64
 const NO_MESSAGE: End = End::Close(1003, "a frame is no message of Phoenix's");
 const SILENT: End = End::Close(1008, "no heartbeat for a minute");
 const UNWELCOME: End = End::Close(1008, "the key is not accepted");
-/// Clients reconnect, and poll for what they missed.
+/// Clients reconnect and poll for missed rows.
 const BEHIND: End = End::Close(1013, "fell behind");
 
 struct Session {
@@ -108,7 +109,7 @@ struct Session {
 /// One subscription of a topic.
 struct Binding {
     id: u32,
-    /// None: any.
+    /// `None` means any.
     op: Option<Op>,
     filter: Filter,
 }
@@ -121,7 +122,7 @@ struct Join {
 
 #[derive(Default, Deserialize)]
 struct JoinConfig {
-    /// Null where a client listens for nothing of the database's.
+    /// Null if a client does not listen for database changes.
     postgres_changes: Option<Vec<Value>>,
 }
 
@@ -147,7 +148,7 @@ impl Session {
             let done = tokio::select! {
                 frame = self.socket.recv() => match frame {
                     Some(Ok(frame)) => self.hear(frame).await,
-                    Some(Err(_)) => Err(MALFORMED), // or the connection broke, and nobody hears of this
+                    Some(Err(_)) => Err(MALFORMED), // or the connection broke, and the client does not get this
                     None => Err(End::Left),
                 },
                 changed = self.latest.changed() => match changed {
@@ -166,7 +167,7 @@ impl Session {
         let frame = Frame::Close(Some(CloseFrame { code, reason: reason.into() }));
         let goodbye = async {
             if self.socket.send(frame).await.is_ok() {
-                while let Some(Ok(_)) = self.socket.recv().await {} // until it says goodbye too
+                while let Some(Ok(_)) = self.socket.recv().await {} // until the client closes too
             }
         };
         let _ = tokio::time::timeout(GOODBYE, goodbye).await;
@@ -177,7 +178,7 @@ impl Session {
         if self.heard.elapsed() > SILENT_FOR {
             return Err(SILENT);
         }
-        // A database that is away revokes nothing.
+        // If the database is away, keys stay valid.
         match authenticate_anew(&self.app, &self.caller.credential).await {
             Ok(false) => Err(UNWELCOME),
             Ok(true) | Err(_) => Ok(()),
@@ -189,7 +190,7 @@ impl Session {
         let text = match frame {
             Frame::Text(text) => text,
             Frame::Close(_) => return Err(End::Left),
-            // Broadcasts between clients, which are not told here, and pings, which are answered below us.
+            // Broadcasts between clients are not supported, and pings are answered by the WebSocket library.
             Frame::Binary(_) | Frame::Ping(_) | Frame::Pong(_) => return Ok(()),
         };
         let message = self.version.read(&text).ok_or(NO_MESSAGE)?;
@@ -217,7 +218,7 @@ impl Session {
         answered.await
     }
 
-    /// The bindings as they were asked for, each with its id; or why not.
+    /// Returns the requested bindings, each with its id, or the reason for a refusal.
     async fn join(&mut self, message: &Message<Value>) -> Result<Value, String> {
         if let Some(token) = message.payload["access_token"].as_str() {
             self.show(token).await.map_err(|error| error.to_string())?;
@@ -230,13 +231,13 @@ impl Session {
         if message.topic.len() > TOPIC_BYTES {
             return Err(format!("a topic's name has at most {TOPIC_BYTES} bytes"));
         }
-        self.topics.remove(&message.topic); // joined anew, after the client lost it
+        self.topics.remove(&message.topic); // joined again, after the client lost it
         if self.topics.len() >= MOST_TOPICS {
             return Err(format!("a socket has at most {MOST_TOPICS} topics"));
         }
         let mut bindings = Vec::new();
         for wanted in &mut wanted {
-            self.last_binding += 1; // from 1: clients take 0 for none
+            self.last_binding += 1; // from 1, because clients treat 0 as none
             bindings.push(Binding::new(self.last_binding, wanted)?);
             if let Value::Object(echoed) = wanted {
                 echoed.insert("id".into(), self.last_binding.into());
@@ -250,7 +251,7 @@ impl Session {
         Ok(json!({ "postgres_changes": wanted }))
     }
 
-    /// A key shown later takes the place of the first; it has to be of the same tenant.
+    /// A later key replaces the first. It must belong to the same tenant.
     async fn show(&mut self, token: &str) -> Result<(), RestError> {
         let shown = Credential::Key(Secret::new(token.trim()));
         let caller = rest::agent_with(&self.app, Some(shown)).await?;
@@ -261,7 +262,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whatever is new in the feed.
+    /// Sends what is new in the feed.
     async fn tell(&mut self) -> Result<(), End> {
         let Since::New(events) = self.app.feed.ring.since(self.seen) else { return Err(BEHIND) };
         for (number, event) in events {
@@ -279,11 +280,11 @@ impl Session {
                 self.say(topic, "postgres_changes", Change { ids: &ids, data: &event.data }).await?;
             }
             if Instant::now() >= self.next_check {
-                break; // a slow reader keeps nothing that the ring has dropped, and its key is looked at in time
+                break; // so a slow reader keeps nothing that the ring has dropped, and its key is checked in time
             }
         }
         if self.seen < *self.latest.borrow() {
-            self.latest.mark_changed(); // one batch at a time, so that there is time to listen
+            self.latest.mark_changed(); // one batch at a time, so that incoming messages are read in between
         }
         Ok(())
     }
@@ -299,7 +300,7 @@ impl Session {
         self.send(&Message { join_ref, r#ref, topic, event: event.to_owned(), payload }).await
     }
 
-    /// Nobody waits for an answer to what has no ref.
+    /// Replies to a message. A message without a ref needs no reply.
     async fn reply(&mut self, to: &Message<Value>, status: &str, response: Value) -> Result<(), End> {
         if to.r#ref.is_null() {
             return Ok(());
@@ -339,7 +340,7 @@ impl Binding {
     }
 }
 
-/// Which of these want to hear of it. Of a row that is gone nothing is known but its id, so filters do not apply.
+/// Returns the subscriptions that want a change. Only the id of a deleted row is known, so filters do not apply to it.
 fn wanting(bindings: &[Binding], event: &Event) -> Vec<u32> {
     let is_wanted = |binding: &&Binding| {
         binding.op.is_none_or(|op| op == event.op) && (event.op == Op::Delete || binding.filter.holds(&event.row))
