@@ -1,10 +1,10 @@
-//! Who somebody is by their address: the many ways of writing an e-mail address or a telephone number, brought to one. The database makes
-//! the key that contacts are matched by of what this returns (`tributary.address_key`).
+//! Normalises e-mail addresses and telephone numbers. The database makes the key by which contacts are matched from the result
+//! (`tributary.address_key`).
 
 use phonenumber::{Mode, country};
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The country in which a number without a country code was dialled.
+/// The country of numbers without a country code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region(country::Id);
 
@@ -21,16 +21,16 @@ impl std::fmt::Display for Region {
     }
 }
 
-/// Longest that anybody writes an address with its name.
+/// The largest length of an address with a display name.
 const MOST_CHARS: usize = 1_000;
-/// RFC 5321's, for what is between the angles.
+/// The limit of RFC 5321 for the address itself.
 const EMAIL_BYTES: usize = 254;
 const LOCAL_BYTES: usize = 64;
-/// What networks send for a caller who withholds their number: the letters of a word as digits.
+/// Numbers that networks send for a withheld caller: the letters of a word as digits.
 const WITHHELD: [&str; 5] = ["266696687", "86282452253", "7378742833", "2562533", "8566696"];
 
-/// The address in its normal form: `local@domain` in small letters and with an ASCII domain, or a number in E.164. None: nobody can be
-/// told by it (a name, a short code, a withheld number, a number of no known country).
+/// Normalises an address: `local@domain` in lower case with an ASCII domain, or a number in E.164. Returns `None` if it identifies nobody
+/// (a name, a short code, a withheld number, a number of an unknown country).
 pub fn normal_address(text: &str, region: Option<Region>) -> Option<String> {
     if text.len() > MOST_CHARS {
         return None;
@@ -45,7 +45,7 @@ pub fn normal_address(text: &str, region: Option<Region>) -> Option<String> {
     }
 }
 
-/// What the channel puts before an address.
+/// Removes the channel's prefix of an address.
 fn prefix(text: &str) -> Option<(&'static str, &str)> {
     ["whatsapp", "tel", "sms", "sips", "sip", "client"].into_iter().find_map(|name| {
         let rest = text.get(name.len()..)?.strip_prefix(':')?;
@@ -53,7 +53,7 @@ fn prefix(text: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-/// Marks without a width: pasted from address books, or meant to deceive.
+/// Whether a character has no width. Such characters are pasted from address books, or meant to deceive.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
         || (c.is_control() && !c.is_whitespace())
@@ -70,7 +70,7 @@ fn email(text: &str) -> Option<String> {
         None if is_atom(local) => local,
         None => return None,
     };
-    // Other scripts' small letters are not for us to choose: the server of the domain decides what is one mailbox.
+    // Only ASCII is lowered. For other scripts the server of the domain decides which spellings are one mailbox.
     let local: String = local.nfc().map(|c| c.to_ascii_lowercase()).collect();
     let domain = idna::domain_to_ascii(domain.trim_end_matches('.')).ok()?;
     let is_domain = domain.split('.').all(|label| (1..=63).contains(&label.len()))
@@ -79,12 +79,12 @@ fn email(text: &str) -> Option<String> {
     (is_domain && local.len() <= LOCAL_BYTES && whole.len() <= EMAIL_BYTES).then_some(whole)
 }
 
-/// Letters and signs that need no quotes; whole words of other scripts too.
+/// Whether a character needs no quotes in a local part. Letters of other scripts need none.
 fn is_atom(local: &str) -> bool {
     !local.is_empty() && local.chars().all(|c| !c.is_whitespace() && !c.is_control() && !r#"()<>[]:;@\,""#.contains(c))
 }
 
-/// What is between the angles of the first address, else the first address without its comments.
+/// Returns the part between the angle brackets of the first address, or else the first address without comments.
 fn first_address(text: &str) -> String {
     let (mut plain, mut angled) = (String::new(), None::<String>);
     let (mut is_quoted, mut depth) = (false, 0_u32);
@@ -120,23 +120,23 @@ fn first_address(text: &str) -> String {
 
 fn phone(text: &str, region: Option<Region>) -> Option<String> {
     let plain: String = text.nfkc().collect();
-    // An extension is somebody's desk, not another telephone.
+    // An extension is a desk, not another telephone number.
     let main = plain.split(|c: char| c.is_alphabetic() || c == ';' || c == '#').next().unwrap_or_default().trim();
     let digits: String = main.chars().filter(char::is_ascii_digit).collect();
     if !(7..=17).contains(&digits.len()) || WITHHELD.contains(&digits.as_str()) {
         return None;
     }
     let Some(whole) = main.strip_prefix('+').or_else(|| main.strip_prefix("00")) else {
-        // Without its country it must be a number of the region's.
+        // Without a country code it must be a valid number of the region.
         let number = phonenumber::parse(Some(region?.0), main).ok()?;
         return phonenumber::is_valid(&number).then(|| number.format().mode(Mode::E164).to_string());
     };
-    // The zero is for callers inside the country, who do not need the rest. Only Italy dials it from abroad too.
+    // The trunk zero is for callers inside the country. Only Italy uses it from abroad too.
     let keeps_zero = ["39", "378", "379"].iter().any(|code| whole.trim_start().starts_with(code));
     let whole = if keeps_zero { whole.to_owned() } else { whole.replace("(0)", "") };
     let digits: String = whole.chars().filter(char::is_ascii_digit).collect();
     let number = phonenumber::parse(None, format!("+{digits}")).ok()?;
-    // Taken as it is written: numbering plans change faster than any library knows. What the library knows for certain is a trunk zero.
+    // Accepted as written, because numbering plans change faster than any library. Only a trunk zero is certain.
     let known = number.format().mode(Mode::E164).to_string();
     let country = number.country().code().to_string().len();
     let without_zero = format!("+{}{}", &digits[..country], &digits[country..].replacen('0', "", 1));
@@ -180,7 +180,7 @@ mod tests {
             ("İpek@example.com", "İpek@example.com"),
             ("o'neil@example.com", "o'neil@example.com"),
             ("\"two words\"@example.com", "\"two words\"@example.com"),
-            ("аnn@example.com", "аnn@example.com"), // a Cyrillic а is somebody else
+            ("аnn@example.com", "аnn@example.com"), // a Cyrillic а is another mailbox
         ];
         for (form, wanted) in others {
             assert_eq!(normal(form).as_deref(), Some(wanted), "{form:?}");

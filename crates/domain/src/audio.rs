@@ -1,6 +1,6 @@
-//! Recordings by their kind: told by how they begin, else by what their sender says. What is neither heard nor seen is none.
+//! The content types of recordings: recognised by their first bytes, or else by the type that the sender gave.
 
-/// Types that a browser plays and makes no page of, and how files of them end.
+/// Types that a browser plays and does not render as a page, with their file extensions.
 const KNOWN: [(&str, &str); 10] = [
     ("audio/wav", "wav"),
     ("audio/mpeg", "mp3"),
@@ -14,7 +14,7 @@ const KNOWN: [(&str, &str); 10] = [
     ("video/webm", "webm"),
 ];
 
-/// Other names for them.
+/// Other names of these types.
 const ALIASES: [(&str, &str); 11] = [
     ("audio/x-wav", "audio/wav"),
     ("audio/wave", "audio/wav"),
@@ -31,16 +31,17 @@ const ALIASES: [(&str, &str); 11] = [
 
 pub const UNKNOWN: &str = "application/octet-stream";
 
-/// How many of a file's first bytes [`kind`] looks at.
+/// The number of first bytes that [`kind`] needs.
 pub const HEAD_BYTES: usize = 16;
 
-/// The type of a recording: one of those we know, or [`UNKNOWN`] for one that is only said to be something of the sort. None: no recording.
+/// Returns the type of a recording: a known one, or [`UNKNOWN`] if only the sender claims that it is audio or video. `None` means that it
+/// is not a recording.
 pub fn kind(told: Option<&str>, head: &[u8]) -> Option<&'static str> {
     let told = told.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let named = ALIASES.iter().find(|(alias, _)| *alias == told).map_or(told.as_str(), |(_, name)| name);
     let known = KNOWN.iter().find(|(name, _)| *name == named).map(|(name, _)| *name);
     match (begins_as(head), known) {
-        // One container for both, and only its sender knows which it is.
+        // The same container for audio and video: only the sender knows which it is.
         (Some("audio/webm"), Some("video/webm")) | (Some("video/mp4"), Some("audio/mp4")) => known,
         (Some(seen), _) => Some(seen),
         (None, Some(known)) => Some(known),
@@ -51,12 +52,12 @@ pub fn kind(told: Option<&str>, head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The type as it may be sent to a browser, whatever was stored.
+/// Returns a type that is safe to send to a browser, for any stored type.
 pub fn safe(content_type: &str) -> &'static str {
     KNOWN.iter().find(|(name, _)| *name == content_type).map_or(UNKNOWN, |(name, _)| *name)
 }
 
-/// How a file of this type ends: services that hear go by it.
+/// Returns the file extension of a type. Transcription services recognise the format by it.
 pub fn extension(content_type: &str) -> &'static str {
     KNOWN.iter().find(|(name, _)| *name == content_type).map_or("bin", |(_, end)| *end)
 }

@@ -1,11 +1,11 @@
-//! The name of a blob: the SHA-256 of its bytes, which no name of a file can pretend to be.
+//! The name of a blob: the SHA-256 of its bytes. No file name can imitate it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::hex;
 
-/// Written as 64 small hexadecimal digits, in columns, in the blob store and in the API alike.
+/// Written as 64 lower-case hexadecimal digits in columns, in the blob store and in the API.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobKey([u8; 32]);
 

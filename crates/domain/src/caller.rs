@@ -1,4 +1,4 @@
-//! Who is calling: what a key, a session or an agent may do, and for whom.
+//! The caller of a request: its tenant and person, and its rights.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::{KeyId, PersonId, TenantId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Look at everything of the tenant.
+    /// Read everything of the tenant.
     Read,
     /// Add documents and act on items: retry, skip, cancel.
     Write,
@@ -50,12 +50,12 @@ pub struct Caller {
     pub person_id: Option<PersonId>,
     pub user_id: Option<Uuid>,
     pub scopes: Vec<Scope>,
-    /// The tenant runs this installation: its service keys see workers, schedules and messages that name no tenant.
+    /// Whether the tenant operates this installation. Its service keys see workers, schedules and messages without a tenant.
     pub is_operator: bool,
 }
 
 impl Caller {
-    /// The installation itself acting for a tenant: an upkeep task, or whoever sits at the machine. No key, every right.
+    /// The installation itself acting for a tenant: an upkeep task, or a command on this machine. It has no key and every right.
     pub fn local(name: &str, tenant_id: TenantId, is_operator: bool) -> Self {
         Self {
             tenant_id,
@@ -69,17 +69,17 @@ impl Caller {
         }
     }
 
-    /// A service key may do whatever its tenant may.
+    /// Whether the caller has a scope. A service key has all of them.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Service)
     }
 
-    /// May see what belongs to the installation rather than to a tenant.
+    /// Whether the caller may see what belongs to the installation and not to a tenant.
     pub fn operates(&self) -> bool {
         self.is_operator && self.may(Scope::Service)
     }
 
-    /// The claims of this caller's transactions, as PostgREST would set them.
+    /// Returns the claims for this caller's transactions, as PostgREST would set them.
     pub fn claims(&self) -> serde_json::Value {
         serde_json::json!({
             "role": "authenticated",

@@ -1,4 +1,4 @@
-//! The one place that knows what time it is. In production SQL uses the database's clock; in tests both use the test's.
+//! The only source of the time. In production SQL uses the database's clock; in tests both use the test's clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ impl Clock {
         self.sql().unwrap_or_else(Utc::now)
     }
 
-    /// What a statement binds to `coalesce($clock, now())`: nothing unless the clock is fixed.
+    /// Returns the value that statements bind in `coalesce($clock, now())`: `None` unless the clock is fixed.
     pub fn sql(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::System => None,
@@ -28,7 +28,7 @@ impl Clock {
         }
     }
 
-    /// Moves a fixed clock; the system's cannot be moved, and a test that tries is wrong.
+    /// Moves a fixed clock. Moving the system's clock is an error in the test.
     pub fn advance(&self, by: TimeDelta) {
         match self {
             Self::System => panic!("the system clock cannot be moved"),

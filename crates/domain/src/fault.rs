@@ -12,7 +12,7 @@ pub enum Fault {
     Reauthorize,
     #[error("could not be done now")]
     Transient(#[source] anyhow::Error),
-    /// With good credentials: a scope or a permission is missing, and asking again changes nothing.
+    /// The credentials are good, but a scope or a permission is missing. A retry changes nothing.
     #[error("{what}")]
     Refused { what: String },
     #[error("payload does not parse: {what}")]
@@ -22,7 +22,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The fault and its causes in one line, for a person.
+    /// Describes the fault and its causes in one line, for a person.
     pub fn in_words(&self) -> String {
         let mut words = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -38,16 +38,16 @@ impl Fault {
     }
 }
 
-/// What becomes of an item after a fault.
+/// The reaction to a fault.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Try again then; cost no attempt.
+    /// Try again after this time; it costs no attempt.
     Wait(Duration),
-    /// Try again then; this attempt counted.
+    /// Try again after this time; the attempt counts.
     Retry(Duration),
-    /// A person decides.
+    /// Give up; a person decides.
     Bury,
-    /// Nothing: it is not ours any more.
+    /// Do nothing: the item is no longer ours.
     Drop,
 }
 
@@ -61,15 +61,15 @@ pub fn verdict(fault: &Fault, attempt: i32, max_attempts: i32, rng: &mut impl Rn
     }
 }
 
-/// At least a second, however small the number a provider gave, and a little more for each differently: a crowd that was told the same
-/// must not come back together.
+/// The wait that a provider asked for, at least a second, plus up to a tenth at random, so that many callers do not return at the same
+/// time.
 fn polite(retry_after: Duration, rng: &mut impl Rng) -> Duration {
     let floor_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX / 2).max(1_000);
     Duration::from_millis(floor_ms + rng.random_range(0..=floor_ms / 10))
 }
 
-/// 1 s, 2 s, 4 s … up to 10 minutes, each between half and the whole of it, so that a crowd that failed together does not
-/// come back together.
+/// 1 s, 2 s, 4 s … up to 10 minutes, each randomly between half and all of it, so that many failed items do not return at the same
+/// time.
 pub fn backoff(attempt: i32, rng: &mut impl Rng) -> Duration {
     let exponent = u32::try_from(attempt.clamp(1, 11)).unwrap_or(1) - 1;
     let ceiling_ms = (1_000_u64 << exponent).min(600_000);

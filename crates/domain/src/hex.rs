@@ -1,4 +1,4 @@
-//! Bytes as small hexadecimal digits, and back.
+//! Converts bytes to lower-case hexadecimal digits and back.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     digits
 }
 
-/// Reads exactly `N` bytes, in either case. The time it takes depends on the length alone.
+/// Reads exactly `N` bytes, in upper or lower case. The time it takes depends only on the length.
 pub fn decode<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let (digits, mut bytes) = (digits.as_bytes(), [0; N]);
     if digits.len() != 2 * N {

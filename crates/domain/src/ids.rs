@@ -1,4 +1,4 @@
-//! Ids as types, so that one cannot be passed for another. New ones are uuid v7, made by us: they sort by time.
+//! Typed ids, so that one kind cannot be passed for another. New ids are UUIDs of version 7, which sort by time.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,7 +11,7 @@ macro_rules! uuid_ids {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// A new id, later than every id made before it in this process.
+            /// Creates an id that sorts after all earlier ids of this process.
             #[expect(clippy::new_without_default, reason = "an id that appears by default is a bug")]
             pub fn new() -> Self {
                 Self(Uuid::now_v7())
@@ -36,27 +36,27 @@ macro_rules! uuid_ids {
 uuid_ids! {
     /// One customer; every row belongs to one.
     TenantId,
-    /// An API key (not the key itself).
+    /// An API key (not its secret).
     KeyId,
     /// One run of one worker process; a restart is a new one.
     WorkerId,
     /// An item that left its queue to wait.
     ParkedId,
-    /// A connected account, a channel or the door for files: where documents come from.
+    /// The origin of documents: a connected account, a channel, or the direct API for files.
     SourceId,
     /// A webhook entrance.
     ChannelId,
     /// One inbound event.
     ActivityId,
-    /// A device that claims them.
+    /// A device that claims activities.
     NodeId,
     /// One remembered record, message or file.
     DocumentId,
-    /// A piece of a document: what is found.
+    /// A part of a document, found by search.
     ChunkId,
     /// One run of work on a source.
     JobId,
-    /// What is known of somebody whom the tenant does business with.
+    /// A client: a customer of the tenant, described by facts.
     ClientId,
 }
 
@@ -83,8 +83,8 @@ macro_rules! number_ids {
 }
 
 number_ids! {
-    /// A person who owns work (table `sales`).
+    /// A person who owns activities (table `sales`).
     PersonId,
-    /// Somebody whom events are from.
+    /// A contact, from whom events come.
     ContactId,
 }

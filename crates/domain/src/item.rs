@@ -1,20 +1,20 @@
-//! The states an item of work can be in. There is no item without one.
+//! The states of an item, and the actions that each state allows.
 
 use crate::words;
 
 words! {
     ItemState {
-        /// Due, or due soon; nobody holds it.
+        /// It is due, or due soon, and no worker holds it.
         Waiting = "waiting",
         /// A worker holds its lease.
         Working = "working",
-        /// Its last attempt failed; it will be tried again by itself.
+        /// Its last attempt failed; it will be retried automatically.
         Failed = "failed",
-        /// Left its queue to wait for a time or an event.
+        /// It left its queue to wait for a time or an event.
         Parked = "parked",
-        /// Gave up after its last attempt; a person decides.
+        /// It was given up after its last attempt; a person decides.
         Dead = "dead",
-        /// A person or a lane decided that it need not be done.
+        /// A person or a lane decided that it is not needed.
         Skipped = "skipped",
         /// A person stopped it.
         Cancelled = "cancelled",
@@ -22,7 +22,7 @@ words! {
 }
 
 impl ItemState {
-    /// What a person may do to an item in this state.
+    /// Whether a person may do this to an item in this state.
     pub fn allows(self, action: Action) -> bool {
         use Action::*;
         match self {
@@ -36,7 +36,7 @@ impl ItemState {
 }
 
 words! {
-    /// What a person may do to an item.
+    /// An action of a person on an item.
     Action {
         Retry = "retry",
         Skip = "skip",
@@ -44,7 +44,7 @@ words! {
     }
 }
 
-/// How an item is named on pages and in the API: `m<n>` in its queue or archive, `p<uuid>` while parked.
+/// The id of an item on pages and in the API: `m<n>` in its queue or archive, `p<uuid>` while parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemId {
     Message(i64),

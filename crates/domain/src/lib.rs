@@ -1,5 +1,4 @@
-//! Types and rules of Tributary that need no I/O: ids, the clock, secrets, callers, faults and what a lane does about them,
-//! and what becomes of a text.
+//! Types and rules that need no I/O: ids, the clock, secrets, callers, faults and the reactions to them, states, and text processing.
 
 pub mod activity;
 pub mod address;

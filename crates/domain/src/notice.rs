@@ -1,11 +1,11 @@
-//! What changed, told after the commit: a hint to look, never the truth itself.
+//! Notices of changes, sent after the commit. A notice is a hint to look at the tables, not the change itself.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::TenantId;
 
-/// Most ids of one notice: with that many it still fits a NOTIFY twice.
+/// The largest number of ids in one notice. Two such notices fit into one NOTIFY.
 const MOST_IDS: usize = 80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,26 +14,26 @@ pub enum Op {
     Insert,
     Update,
     Delete,
-    /// Something of this kind changed, or was missed: look at all of it.
+    /// Something of this kind changed, or a notice was missed: look at all rows.
     Resync,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// None: of interest to whoever operates the installation.
+    /// `None` concerns the operator of the installation.
     pub tenant_id: Option<TenantId>,
     /// `lane:<name>` wakes that lane; other kinds are tables or pages.
     pub kind: String,
-    /// Empty when it is several, or does not matter.
+    /// Empty if there are several, or if it does not matter.
     pub id: String,
     pub op: Op,
-    /// Which rows, where somebody wants to see them: activities. Left out by programs older than that.
+    /// The changed rows, for activities. Older programs leave it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Uuid>,
 }
 
 impl Notice {
-    /// These activities changed: a few notices however many they are, none when there are none.
+    /// Makes the notices for changed activities: a few for any number, none for none.
     pub fn activities(tenant_id: TenantId, ids: &[Uuid], op: Op) -> impl Iterator<Item = Self> {
         ids.chunks(MOST_IDS).map(move |ids| Self {
             tenant_id: Some(tenant_id),
@@ -44,7 +44,7 @@ impl Notice {
         })
     }
 
-    /// Wakes a lane everywhere, and tells pages that its items changed.
+    /// Makes a notice that wakes a lane in every process and tells pages that its items changed.
     pub fn lane(tenant_id: Option<TenantId>, lane: &str, op: Op) -> Self {
         Self { tenant_id, kind: format!("lane:{lane}"), id: String::new(), op, ids: Vec::new() }
     }

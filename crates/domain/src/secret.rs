@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// Prints as `***` everywhere; `reveal` is the only way to the text, and easy to search for.
+/// A secret, which prints as `***` everywhere. `reveal` is the only way to the text, and easy to search for.
 #[derive(Clone, Deserialize, PartialEq, Eq)]
 #[serde(transparent)]
 pub struct Secret(String);

@@ -1,7 +1,7 @@
-//! Text from outside made safe to look at, on a page or in a terminal: what hides or turns is shown instead of obeyed.
+//! Makes text from outside safe to show on a page or in a terminal.
 
-/// Text from outside on one line. Characters that hide, or turn the reading direction of what follows, are shown instead of
-/// obeyed, so that nothing can pose as something else.
+/// Shows text on one line. Characters that are invisible or change the reading direction are shown instead of applied, so that no text
+/// can imitate another.
 pub fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,12 +21,12 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// The same, keeping its lines.
+/// Shows text in the same way, but keeps its lines.
 pub fn shown_lines(text: &str) -> String {
     text.lines().map(|line| shown(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
 }
 
-/// The same on one line of at most so many characters.
+/// Shows text on one line of at most `most` characters.
 pub fn clipped(text: &str, most: usize) -> String {
     let text = shown(text);
     match text.char_indices().nth(most) {

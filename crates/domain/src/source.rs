@@ -1,4 +1,4 @@
-//! Sources and jobs: whose account, how it is, and what a run of work on it is called.
+//! Sources and jobs: the provider and state of a source, and the kind and state of a job.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,10 +27,10 @@ impl Provider {
 words! {
     SourceStatus {
         Active = "active",
-        /// Its tokens are no longer good: a person reconnects it.
+        /// Its tokens are no longer valid; a person has to reconnect it.
         TokenRefreshFailed = "token_refresh_failed",
         SubscriptionExpired = "subscription_expired",
-        /// The provider refuses what we ask, with good tokens.
+        /// The provider refuses our requests although the tokens are good.
         ProviderError = "provider_error",
         Paused = "paused",
         Disconnected = "disconnected",
@@ -38,15 +38,15 @@ words! {
 }
 
 words! {
-    /// What a job does.
+    /// The kind of a job.
     JobKind {
-        /// Everything the provider has; what it no longer has is deleted here.
+        /// Reads everything, and deletes here what the provider no longer has.
         Full = "full",
-        /// What changed since the last time.
+        /// Reads changes since the last job.
         Delta = "delta",
-        /// What the provider told us of.
+        /// Reads what the provider notified us of.
         Push = "push",
-        /// History.
+        /// Reads history.
         Backfill = "backfill",
     }
 }
@@ -63,13 +63,13 @@ words! {
 }
 
 impl JobStatus {
-    /// Nothing more happens to it by itself.
+    /// Whether the job is finished. Only a person can start it again.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// How a source's provider is spoken to.
+/// The way in which a source is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -77,7 +77,7 @@ pub enum Transport {
     #[default]
     Rest,
     Mcp,
-    /// Sample data that ships with us (`INTEGRATIONS_USE_FIXTURES`).
+    /// Built-in sample data (`INTEGRATIONS_USE_FIXTURES`).
     Fixtures,
 }
 

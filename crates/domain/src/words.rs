@@ -1,6 +1,6 @@
-//! Enums whose variants are words: the same word in rows, messages, the API and on the command line. An unknown word is an error.
+//! Enums whose variants are words: rows, messages, the API and the command line use the same word. An unknown word is an error.
 
-/// Declares such an enum. It reads (`FromStr`, serde) and writes (`as_str`, `Display`, serde) its words and lists itself (`ALL`).
+/// Declares such an enum. It parses (`FromStr`, serde) and prints (`as_str`, `Display`, serde) its words, and lists its variants (`ALL`).
 #[macro_export]
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
@@ -13,7 +13,7 @@ macro_rules! words {
         impl $name {
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$variant),*];
 
-            /// As rows, messages and the API spell it.
+            /// Returns the word, as in rows, messages and the API.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word),*

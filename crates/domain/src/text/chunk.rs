@@ -1,24 +1,25 @@
-//! Cuts a text into chunks by its content, so that a sentence inserted anywhere moves only its neighbours: everything else keeps its
-//! hash, and with it its vector.
+//! Cuts a text into chunks by its content. A sentence inserted anywhere changes only the chunks around it; all others keep their hash,
+//! and so their vector.
 //!
-//! Every place where a text may be cut has a rank: section before paragraph before sentence (or line) before word before character, and
-//! among equals the hash of the few bytes before it. A place is cut when it ranks first among all places in some stretch longer than
-//! `MAX_CHARS`. That is what one gets by cutting a long text at its best place, and the halves again, until all are short enough;
-//! but whether a place is cut depends on nothing farther away than that stretch, so that no change travels. (Cutting from the
-//! start at whichever paragraph's hash says so does not promise that: two ways of cutting can miss each other for many chunks.)
-//! A place within `MIN_CHARS` of a better one of its kind is passed over, or pieces would often be tiny.
+//! Every position where a text may be cut has a rank: section before paragraph before sentence (or line) before word before character.
+//! Equal ranks are ordered by the hash of the few bytes before the position. The text is cut at a position that ranks first in some
+//! stretch longer than `MAX_CHARS`. The result is the same as cutting a long text at its best position, then the halves, until all are
+//! short enough. But a cut depends only on that stretch, so a change does not spread. (Cutting from the start at paragraphs with a
+//! certain hash does not guarantee that: two runs of cuts can stay out of step for many chunks.) A position within `MIN_CHARS` of a
+//! better one of its kind is skipped, because pieces would often be tiny.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A shorter section is no chunk of its own; a shorter piece joins its neighbour where that fits.
+/// A shorter section is not a chunk of its own. A shorter piece joins its neighbour if that fits.
 pub const MIN_CHARS: usize = 200;
 pub const MAX_CHARS: usize = 1_200;
 
-/// How much of the text before a place gives it its rank: little, so that few ranks change with a sentence; and not only the last word.
+/// How much of the text before a position determines its rank: little, so that a sentence changes few ranks, but more than the last
+/// word.
 const RANK_BYTES: usize = 24;
 
-/// A part of a text, with an identity that survives changes elsewhere: its hash, and the how-manieth of that hash it is.
+/// A part of a text. Its identity survives changes elsewhere: its hash, and its number among the chunks with that hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     pub text: String,
@@ -26,8 +27,8 @@ pub struct Chunk {
     pub occurrence: i32,
 }
 
-/// Cuts a normalised text. No chunk is longer than `MAX_CHARS`, none is blank, and together they have everything but blanks in order.
-/// A heading starts a chunk (when the section before it is no scrap), and is never parted from what it stands over.
+/// Cuts a normalised text. No chunk is longer than `MAX_CHARS`, none is blank, and together they contain everything but blanks in order.
+/// A heading starts a chunk (unless the section before it is too short), and is never separated from the text below it.
 pub fn chunks(normalised: &str) -> Vec<Chunk> {
     let places = Places::of(normalised);
     let mut pieces = Vec::new();
@@ -59,16 +60,16 @@ enum Level {
     Character,
 }
 
-/// Where a text may be cut. Each place is the first character after the cut, never a blank.
+/// The positions where a text may be cut. Each is the first character after the cut, never a blank.
 struct Places<'a> {
     text: &'a str,
-    /// Starts of sections that stand after one long enough to be a chunk: always cut.
+    /// Starts of sections after a section that is long enough for a chunk. They are always cut.
     firm: Vec<usize>,
     /// Starts of other sections.
     sections: Vec<usize>,
     /// Starts of paragraphs that are not sections.
     paragraphs: Vec<usize>,
-    /// What follows a heading, and a heading that nothing follows: no place, unless single words are too long.
+    /// The text after a heading, and a heading without text. These are not cut, unless single words are too long.
     glued: Vec<usize>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> Places<'a> {
     fn of(text: &'a str) -> Self {
         let mut places =
             Self { text, firm: Vec::new(), sections: Vec::new(), paragraphs: Vec::new(), glued: Vec::new() };
-        let mut starts = Vec::new(); // of sections: a heading, or several with nothing between them
+        let mut starts = Vec::new(); // of sections: one heading, or several with nothing in between
         let (mut after_heading, mut after_blank) = (false, false);
         for line in lines(text) {
             match line.kind {
@@ -111,7 +112,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// Adds to `pieces` what the range is cut into, each at most `MAX_CHARS` long.
+    /// Cuts a range and adds the parts to `pieces`, each at most `MAX_CHARS` long.
     fn cut(&self, range: Range<usize>, level: Level, pieces: &mut Vec<Range<usize>>) {
         if !has_chars(&self.text[range.clone()], MAX_CHARS + 1) {
             pieces.push(range);
@@ -123,7 +124,7 @@ impl<'a> Places<'a> {
         let mut start = Place { at: range.start, chars: 0, rank: 0 };
         let end = Place { at: range.end, chars: total, rank: 0 };
         for stop in best.into_iter().chain([end]) {
-            // Too long without a place that stands apart: then any will do.
+            // Too long, and no position is far enough from a better one: then any will do.
             if stop.chars - start.chars > MAX_CHARS {
                 let low = places.partition_point(|place| place.at <= start.at);
                 let high = places.partition_point(|place| place.at < stop.at);
@@ -147,7 +148,7 @@ impl<'a> Places<'a> {
         self.cut(range, finer, pieces);
     }
 
-    /// The places of one level strictly inside a range, in order.
+    /// Returns the positions of one level strictly inside a range, in order.
     fn ranked(&self, range: &Range<usize>, level: Level) -> Vec<Place> {
         let inside = |places: &[usize]| {
             let low = places.partition_point(|at| *at <= range.start);
@@ -185,13 +186,13 @@ impl<'a> Places<'a> {
 #[derive(Clone, Copy)]
 struct Place {
     at: usize,
-    /// Characters between the start of the range and here.
+    /// Characters from the start of the range to here.
     chars: usize,
-    /// Lower is better; of equal ones the first is.
+    /// Lower is better; among equals the first wins.
     rank: u64,
 }
 
-/// Those without a better place, or an end, within `MIN_CHARS`.
+/// Keeps positions without a better one, or an end, within `MIN_CHARS`.
 fn apart(places: &[Place], total: usize) -> Vec<Place> {
     let reaches = reaches(places, 0, total);
     let is_apart = |(place, (left, right)): &(&Place, (usize, usize))| {
@@ -200,13 +201,13 @@ fn apart(places: &[Place], total: usize) -> Vec<Place> {
     places.iter().zip(reaches).filter(is_apart).map(|(place, _)| *place).collect()
 }
 
-/// Those that are the best in more than `MAX_CHARS`.
+/// Keeps positions that are the best in a stretch of more than `MAX_CHARS`.
 fn cuts(places: &[Place], start: usize, end: usize) -> Vec<Place> {
     let is_cut = |(_, (left, right)): &(&Place, (usize, usize))| right - left > MAX_CHARS;
     places.iter().zip(reaches(places, start, end)).filter(is_cut).map(|(place, _)| *place).collect()
 }
 
-/// For each place where the next better one is to its left and to its right, or the end of it all.
+/// Returns for each position the next better one to its left and to its right, or the end.
 fn reaches(places: &[Place], start: usize, end: usize) -> Vec<(usize, usize)> {
     let mut reaches = vec![(start, end); places.len()];
     let mut better: Vec<usize> = Vec::new();
@@ -222,7 +223,7 @@ fn reaches(places: &[Place], start: usize, end: usize) -> Vec<(usize, usize)> {
     reaches
 }
 
-/// A piece shorter than `MIN_CHARS` joins the next, or else the one before, where both together are not too long.
+/// Joins a piece shorter than `MIN_CHARS` with the next, or else with the previous one, if both together are not too long.
 fn join_scraps(text: &str, section: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut joined: Vec<(Range<usize>, usize)> = Vec::new();
     let join_back = |joined: &mut Vec<(Range<usize>, usize)>| {
@@ -254,7 +255,7 @@ fn has_chars(text: &str, n: usize) -> bool {
     text.len() >= n && (n == 0 || text.chars().nth(n - 1).is_some())
 }
 
-/// FNV-1a with its bits mixed once more: its high bits, which decide, are poor for short input. It is part of `TEXT_VERSION`.
+/// FNV-1a with its bits mixed once more: its high bits, which decide, are weak for short input. It is part of `TEXT_VERSION`.
 fn rank(bytes: &[u8]) -> u64 {
     let hash = bytes
         .iter()
@@ -274,7 +275,7 @@ enum Kind {
     Text,
 }
 
-/// Lines and what they are in markdown. In fenced code nothing is a heading or a new paragraph.
+/// Classifies lines as Markdown. In fenced code nothing is a heading or a new paragraph.
 fn lines(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -295,7 +296,7 @@ fn lines(text: &str) -> Vec<Line> {
         } else if is_heading(words) {
             Kind::Heading
         } else {
-            // A line of its own, underlined, is a heading.
+            // An underlined line of its own is a heading.
             let is_alone = |lines: &[Line]| match lines {
                 [.., before, last] => matches!((&before.kind, &last.kind), (Kind::Blank | Kind::Heading, Kind::Text)),
                 [last] => matches!(last.kind, Kind::Text),
@@ -327,7 +328,7 @@ fn is_underline(words: &str) -> bool {
     words.len() >= 3 && (words.bytes().all(|b| b == b'=') || words.bytes().all(|b| b == b'-'))
 }
 
-/// After a full stop and a blank, after one that needs no blank, and after the end of a line.
+/// Returns the ends of sentences: after a full stop and a blank, after a full stop that needs no blank, and at the end of a line.
 fn sentence_starts(text: &str, range: Range<usize>) -> Vec<usize> {
     #[derive(PartialEq)]
     enum Seen {

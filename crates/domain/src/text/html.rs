@@ -1,5 +1,5 @@
-//! The text of a web page or an HTML mail, as light markdown. It reads tokens and builds no tree, so that a page may be as malformed and as
-//! deep as it likes: time and memory grow with its length alone.
+//! Converts a web page or an HTML mail to simple Markdown. It reads tokens and builds no tree, so malformed and deep pages are harmless:
+//! time and memory grow only with the length.
 
 use std::cell::RefCell;
 
@@ -8,13 +8,13 @@ use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 
 const TITLE_MAX_CHARS: usize = 500;
-/// The page goes to the tokenizer in blocks: one without any token out of it is the inside of a tag or a comment.
+/// The page goes to the tokenizer in blocks. A block that yields no token is inside a tag or a comment.
 const BLOCK_BYTES: usize = 1_024;
-/// The tokenizer compares each attribute with all others of its tag. A tag that may have more than this is not read to its end.
+/// The tokenizer compares each attribute with all others of its tag, so a tag that may have more than this is not read to its end.
 const MOST_ATTRIBUTES: usize = 2_048;
 
-/// Title and text. Headings become `#` lines, list items `- ` lines, cells are parted by ` | `; scripts, styles, templates and addresses of
-/// links are left out, an image's alternative text is kept.
+/// Returns title and text. Headings become `#` lines, list items become `- ` lines, and cells are separated by ` | `. Scripts, styles,
+/// templates and link targets are left out. The alternative text of an image is kept.
 pub fn html_to_text(html: &str) -> (Option<String>, String) {
     let page = RefCell::new(Page::default());
     let mut rest = html;
@@ -26,7 +26,7 @@ pub fn html_to_text(html: &str) -> (Option<String>, String) {
     (title, page.body.text.trim().to_owned())
 }
 
-/// Reads to the end, or to the end of a tag with too many attributes. Returns what is left.
+/// Reads to the end, or to a tag with too many attributes. Returns the rest.
 fn read<'a>(html: &'a str, page: &RefCell<Page>) -> &'a str {
     let tokenizer = Tokenizer::new(Sink(page), TokenizerOpts::default());
     let queue = BufferQueue::default();
@@ -37,10 +37,10 @@ fn read<'a>(html: &'a str, page: &RefCell<Page>) -> &'a str {
         at += block.len();
         let tokens_before = page.borrow().tokens;
         queue.push_back(StrTendril::from_slice(block));
-        // The sink never asks to stop, so that one call reads the whole block.
+        // The sink never asks to stop, so one call reads the whole block.
         let _ = tokenizer.feed(&queue);
         if page.borrow().tokens == tokens_before {
-            // As many as begin here at most: each follows a blank, a slash or a quote.
+            // At most as many attributes as begin here: each follows a blank, a slash or a quote.
             attributes += block.bytes().filter(|b| matches!(b, b'/' | b'"' | b'\'') || b.is_ascii_whitespace()).count();
         } else {
             attributes = 0;
@@ -58,11 +58,11 @@ struct Page {
     tokens: u64,
     title: Option<Writer>,
     body: Writer,
-    /// What the tokenizer reads as mere characters, up to its end tag.
+    /// The element whose content the tokenizer reads as plain characters, up to its end tag.
     raw: Option<Raw>,
-    /// An element that is left out with all that is in it, and how deep we are in elements of its name.
+    /// An element that is left out with its content, and the nesting depth of elements with its name.
     skipped: Option<(String, usize)>,
-    /// In drawings and formulas `<title/>` and `<script/>` are complete, and raw text is none.
+    /// In SVG and MathML, `<title/>` and `<script/>` are complete elements, and there is no raw text.
     foreign_depth: usize,
     is_pre: bool,
     is_heading: bool,
@@ -116,10 +116,10 @@ impl Page {
         }
     }
 
-    /// Follows a tag; returns how the tokenizer has to read what comes after it.
+    /// Handles a tag and returns how the tokenizer has to read the text after it.
     fn tag(&mut self, tag: &Tag) -> Option<RawKind> {
         let name = &*tag.name;
-        self.raw = None; // within raw text only its own end is a tag
+        self.raw = None; // inside raw text only its own end tag is a tag
         let is_start = tag.kind == TagKind::StartTag;
         let raw = if is_start && self.foreign_depth == 0 { self.raw_text(name) } else { None };
         if let Some((_, what)) = raw {
@@ -147,7 +147,7 @@ impl Page {
         })
     }
 
-    /// Whether a tag belongs to something that is left out.
+    /// Whether a tag is part of an element that is left out.
     fn skip(&mut self, name: &str, tag: &Tag) -> bool {
         let is_start = tag.kind == TagKind::StartTag;
         match &mut self.skipped {
@@ -211,19 +211,19 @@ impl Page {
     fn end(&mut self, name: &str) {
         match name {
             "svg" | "math" => self.foreign_depth = self.foreign_depth.saturating_sub(1),
-            "br" => self.body.line_break(), // browsers take it for one
+            "br" => self.body.line_break(), // browsers treat it like one
             "td" | "th" => {}
             _ => {
                 self.block(name);
                 self.is_pre &= name != "pre";
                 if name == "li" || heading_level(name).is_some() {
-                    self.body.prefix = ""; // nothing came to stand after it
+                    self.body.prefix = ""; // nothing followed it
                 }
             }
         }
     }
 
-    /// Where a block begins or ends, a heading that nobody closed does too.
+    /// Begins or ends a block. An unclosed heading ends there too.
     fn block(&mut self, name: &str) {
         let lines = match name {
             "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "dl" | "table" | "pre" | "blockquote"
@@ -244,14 +244,14 @@ fn heading_level(name: &str) -> Option<usize> {
     (1..=6).contains(&level).then_some(level)
 }
 
-/// Text with its blanks collapsed. What separates words is written with the next word, so that nothing ends in blanks.
+/// Text with collapsed blanks. A separator is written with the next word, so nothing ends in blanks.
 #[derive(Default)]
 struct Writer {
     text: String,
     chars: usize,
     has_space: bool,
     newlines: usize,
-    /// Nothing was written since a block began or ended.
+    /// Whether nothing was written since a block began or ended.
     is_fresh: bool,
     prefix: &'static str,
 }
@@ -310,7 +310,7 @@ impl Writer {
         self.is_fresh = true;
     }
 
-    /// Between two cells, unless something in the first has ended the line.
+    /// Separates two cells, unless the first one has ended the line.
     fn cell(&mut self) {
         if self.newlines == 0 {
             self.text.push_str(" |");

@@ -1,13 +1,13 @@
-//! Which language a text is written in, as PostgreSQL's text search names it.
+//! Detects the language of a text, as a PostgreSQL text search configuration.
 
 use whatlang::Lang;
 
-/// Below this a guess is worth less than none.
+/// A guess with less confidence than this is discarded.
 const LEAST_LETTERS: usize = 40;
 const MOST_CHARS: usize = 2_000;
 
-/// The text search configuration (one that PostgreSQL 15 has) for this text; `None` when it is short, doubtful, or PostgreSQL has no
-/// rules for its language. The beginning of the text decides.
+/// Returns the text search configuration for a text (one that PostgreSQL 15 has), or `None` if the text is short or doubtful, or if
+/// PostgreSQL has no rules for its language. The beginning of the text decides.
 pub fn detect_lang(text: &str) -> Option<&'static str> {
     let end = text.char_indices().nth(MOST_CHARS).map_or(text.len(), |(at, _)| at);
     let beginning = &text[..end];

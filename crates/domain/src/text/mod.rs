@@ -1,5 +1,5 @@
-//! What becomes of a text before anybody stores or searches it: one form (`normalise`), its language, its chunks, what a web page
-//! says, and which part of it answers a question. Pure functions, all in linear time: texts come from strangers.
+//! Text processing: normalisation, language detection, chunks, HTML to text, and snippets for search results. All are pure functions in
+//! linear time, because texts come from outside.
 
 mod chunk;
 mod html;
@@ -17,10 +17,10 @@ pub use normalise::normalise;
 pub use nul::{has_nul, replace_nul, replace_nul_in};
 pub use snippet::{Part, snippet};
 
-/// The version of normalising and cutting. It is part of every hash: with a new version every text counts as changed.
+/// The version of normalising and cutting. It is part of every hash, so with a new version every text counts as changed.
 pub const TEXT_VERSION: u8 = 1;
 
-/// Says whether a text, as this version treats it, is the same as before.
+/// Returns the hash by which a text is compared with its stored version.
 pub fn sha256(text: &str) -> [u8; 32] {
     Sha256::new().chain_update([TEXT_VERSION]).chain_update(text).finalize().into()
 }

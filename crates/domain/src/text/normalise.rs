@@ -1,13 +1,14 @@
-//! One form for every text, so that equal texts have equal hashes and PostgreSQL accepts each.
+//! Normalises texts, so that equal texts have equal hashes and PostgreSQL accepts all of them.
 
 use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
-/// NFC; line breaks of every kind become `\n`, NUL becomes U+FFFD, other control characters but tabs are gone; no blanks at the ends
-/// of lines, at most one empty line in a row, nothing blank around it all. Normalising twice changes nothing more.
+/// Normalises to NFC. Line breaks of every kind become `\n`, NUL becomes U+FFFD, and other control characters except tabs are removed.
+/// Lines have no trailing blanks, there is at most one empty line in a row, and the text is trimmed. Normalising twice changes nothing
+/// more.
 pub fn normalise(text: &str) -> String {
-    let plain = without_controls(text); // before NFC: what stood on both sides of one may compose
+    let plain = without_controls(text); // before NFC, because the characters around a control character may compose
     let composed = match is_nfc_quick(plain.chars()) {
         IsNormalized::Yes => plain,
         _ => Cow::Owned(plain.nfc().collect()),
@@ -29,7 +30,7 @@ pub fn normalise(text: &str) -> String {
     out
 }
 
-/// A byte order mark is blank too: it stands before many files, and says nothing.
+/// A byte order mark counts as blank: many files begin with one, and it has no meaning.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
@@ -44,7 +45,7 @@ fn without_controls(text: &str) -> Cow<'_, str> {
     for c in text.chars() {
         match c {
             '\n' if after_return => {}
-            // Form feeds and their like separate words; removed, they would join them.
+            // Form feeds and similar characters separate words. Removing them would join the words.
             '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
             '\0' => out.push('\u{fffd}'),
             c if is_plain(c) => out.push(c),

@@ -1,4 +1,5 @@
-//! NUL, the one character that PostgreSQL stores in no text: refused where a caller can be told, replaced where a record came from outside.
+//! NUL, the only character that PostgreSQL does not store in text. It is refused if a caller can be told, and replaced in records from
+//! outside.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ pub fn replace_nul(text: &str) -> String {
     text.replace('\0', REPLACEMENT)
 }
 
-/// In every text and every key of a JSON value.
+/// Replaces it in every text and every key of a JSON value.
 pub fn replace_nul_in(value: &mut Value) {
     match value {
         Value::String(text) if has_nul(text) => *text = replace_nul(text),

@@ -1,4 +1,4 @@
-//! The part of a text that answers a question best, with the words that do marked.
+//! Finds the part of a text that matches a question best, and marks the matching words.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,14 +9,14 @@ pub struct Part {
     pub is_match: bool,
 }
 
-/// A word may be this much longer than the stem it matches.
+/// How much longer a word may be than the stem that it matches.
 const MOST_ENDING_CHARS: usize = 3;
 const LEAST_STEM_CHARS: usize = 3;
-/// How far an end is moved to find the end of a word. Not every script has blanks.
+/// How far an end is moved to reach the end of a word. Not every script has blanks.
 const MOST_MOVED_CHARS: usize = 30;
 
-/// At most `most_chars` characters around the most different matches, cut between words, with `…` where text was left out. `terms` are
-/// lower-case lexemes, some of them stems. Without any match it is the beginning of the text.
+/// Returns at most `most_chars` characters around the matches with the most different terms, cut between words, with `…` where text was
+/// left out. `terms` are lower-case lexemes, some of them stems. Without a match it is the beginning of the text.
 pub fn snippet(text: &str, terms: &[String], most_chars: usize) -> Vec<Part> {
     let text = text.trim();
     let marks = marks(text, &Terms::of(terms), most_chars.saturating_sub(2));
@@ -68,7 +68,7 @@ impl<'a> Terms<'a> {
         Self(terms.iter().enumerate().map(|(i, term)| (term.as_str(), i)).collect())
     }
 
-    /// Which term a lower-case word matches: itself, or the longest that it begins with.
+    /// Returns the term that a lower-case word matches: the word itself, or the longest term that it begins with.
     fn matching(&self, word: &str) -> Option<usize> {
         if let Some(term) = self.0.get(word) {
             return Some(*term);
@@ -87,7 +87,8 @@ struct Mark {
     term: usize,
 }
 
-/// Every word that matches, in order. Of several joined ones (`INV-2041`, `a/b`, `example.com`) all are one word when they match joined or one by one.
+/// Returns every matching word, in order. Joined words (`INV-2041`, `a/b`, `example.com`) are one word if they match as a whole or part by
+/// part.
 fn marks(text: &str, terms: &Terms, most_chars: usize) -> Vec<Mark> {
     let mut marks = Vec::new();
     if terms.0.is_empty() {
@@ -122,7 +123,7 @@ fn marks(text: &str, terms: &Terms, most_chars: usize) -> Vec<Mark> {
     marks
 }
 
-/// Words, each as its parts: letters and digits, joined by single hyphens, slashes, dots and their like.
+/// Returns words, each as its parts: letters and digits, joined by single hyphens, slashes, dots and similar signs.
 fn joined_words(text: &str) -> Vec<Vec<Range<usize>>> {
     let mut words: Vec<Vec<Range<usize>>> = Vec::new();
     let mut at = 0;
@@ -143,7 +144,7 @@ fn joined_words(text: &str) -> Vec<Vec<Range<usize>>> {
     words
 }
 
-/// The stretch of at most `most_chars` with the most different terms, then the most matches; the first of equals.
+/// Returns the stretch of at most `most_chars` with the most different terms, then the most matches; among equals the first.
 fn best(marks: &[Mark], most_chars: usize) -> Range<usize> {
     let mut counts: HashMap<usize, usize> = HashMap::new();
     let mut first = 0;
@@ -167,7 +168,7 @@ fn best(marks: &[Mark], most_chars: usize) -> Range<usize> {
     best
 }
 
-/// Widens a stretch to both sides, a third of what is left before it, to at most `most_chars` with the marks of what was left out.
+/// Widens a stretch on both sides to at most `most_chars`, including the ellipses. A third of the spare room goes before it.
 fn widened(text: &str, core: Range<usize>, most_chars: usize) -> Range<usize> {
     let whole = 0..text.len();
     if text.chars().nth(most_chars).is_none() {
@@ -185,7 +186,7 @@ fn widened(text: &str, core: Range<usize>, most_chars: usize) -> Range<usize> {
     start..end
 }
 
-/// How many bytes to leave out for the text to start with a whole word.
+/// Returns how many bytes to drop so that the text starts with a whole word.
 fn to_word_start(text: &str, before: &str) -> usize {
     if before.ends_with(char::is_whitespace) {
         return text.len() - text.trim_start().len();
@@ -194,7 +195,7 @@ fn to_word_start(text: &str, before: &str) -> usize {
     blank.map_or(0, |(at, _)| text.len() - text[at..].trim_start().len())
 }
 
-/// How many bytes to leave out for the text to end with a whole word.
+/// Returns how many bytes to drop so that the text ends with a whole word.
 fn to_word_end(text: &str, after: &str) -> usize {
     if after.starts_with(char::is_whitespace) {
         return text.len() - text.trim_end().len();
@@ -211,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// Matches in brackets.
+    /// Shows matches in brackets.
     fn shown(text: &str, terms: &[&str], most_chars: usize) -> String {
         let terms: Vec<String> = terms.iter().map(|term| (*term).to_owned()).collect();
         let part = |part: Part| if part.is_match { format!("[{}]", part.text) } else { part.text };
