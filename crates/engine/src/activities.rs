@@ -13,19 +13,17 @@ use crate::work::lanes::remember_activity::RememberActivity;
 
 /// Has a failed activity processed again. `false`: none that failed.
 pub async fn retry(env: &Env, tenant_id: TenantId, id: ActivityId) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let retried = retry_all(&mut tx, tenant_id, &[id.0]).await?;
-    tx.commit().await?;
+    let retried = env.db.write(async |tx| retry_all(tx, tenant_id, &[id.0]).await).await?;
     Ok(retried == 1)
 }
 
 /// The same for those of them that are dead letters; returns how many were.
 pub async fn replay(env: &Env, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<usize> {
-    let mut tx = env.db.begin().await?;
-    let dead = dead_letters::among(&mut tx, tenant_id, ids).await?;
-    let replayed = retry_all(&mut tx, tenant_id, &dead).await?;
-    tx.commit().await?;
-    Ok(replayed)
+    let replayed = env.db.write(async |tx| {
+        let dead = dead_letters::among(tx, tenant_id, ids).await?;
+        retry_all(tx, tenant_id, &dead).await
+    });
+    replayed.await
 }
 
 async fn retry_all(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<usize> {
@@ -39,13 +37,14 @@ async fn retry_all(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Res
 
 /// Ends an activity that nobody shall process. `false`: it is done already, or there is none.
 pub async fn skip(env: &Env, tenant_id: TenantId, id: ActivityId, by: &str) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let is_done = activities::skip(&mut tx, tenant_id, id, by).await?;
-    if is_done {
-        tx.notify_all(Notice::activities(tenant_id, &[id.0], Op::Update));
-    }
-    tx.commit().await?;
-    Ok(is_done)
+    let skipped = env.db.write(async |tx| {
+        let is_done = activities::skip(tx, tenant_id, id, by).await?;
+        if is_done {
+            tx.notify_all(Notice::activities(tenant_id, &[id.0], Op::Update));
+        }
+        Ok(is_done)
+    });
+    skipped.await
 }
 
 /// What linking did.
@@ -64,19 +63,20 @@ pub async fn link(
     contact_id: ContactId,
     is_address_theirs: bool,
 ) -> store::Result<Option<Linked>> {
-    let mut tx = env.db.begin().await?;
-    let Some(activity) = activities::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
-    if !activities::link(&mut tx, tenant_id, id, contact_id).await? {
-        return Ok(None);
-    }
-    let mut linked = vec![id.0];
-    if let Some(party) = activity.party().filter(|_| is_address_theirs) {
-        contacts::add_address(&mut tx, tenant_id, contact_id, party).await?;
-        linked.extend(activities::match_again(&mut tx, tenant_id, Some(contact_id)).await?);
-    }
-    remember_again(&mut tx, tenant_id, &linked).await?;
-    tx.commit().await?;
-    Ok(Some(Linked { others: linked.len() - 1 }))
+    let linked = env.db.write(async |tx| {
+        let Some(activity) = activities::get(tx, tenant_id, id).await? else { return Ok(None) };
+        if !activities::link(tx, tenant_id, id, contact_id).await? {
+            return Ok(None);
+        }
+        let mut linked = vec![id.0];
+        if let Some(party) = activity.party().filter(|_| is_address_theirs) {
+            contacts::add_address(tx, tenant_id, contact_id, party).await?;
+            linked.extend(activities::match_again(tx, tenant_id, Some(contact_id)).await?);
+        }
+        remember_again(tx, tenant_id, &linked).await?;
+        Ok(Some(Linked { others: linked.len() - 1 }))
+    });
+    linked.await
 }
 
 /// The documents of these activities are somebody's now.

@@ -67,12 +67,13 @@ fn plain(text: &str) -> String {
 
 /// Makes a contact; events of their address that were nobody's are theirs now.
 pub async fn create(env: &Env, tenant_id: TenantId, contact: &NewContact) -> store::Result<ContactId> {
-    let mut tx = env.db.begin().await?;
-    let id = contacts::create(&mut tx, tenant_id, contact).await?;
-    let linked = activities::match_again(&mut tx, tenant_id, Some(id)).await?;
-    remember_again(&mut tx, tenant_id, &linked).await?;
-    tx.commit().await?;
-    Ok(id)
+    let created = env.db.write(async |tx| {
+        let id = contacts::create(tx, tenant_id, contact).await?;
+        let linked = activities::match_again(tx, tenant_id, Some(id)).await?;
+        remember_again(tx, tenant_id, &linked).await?;
+        Ok(id)
+    });
+    created.await
 }
 
 /// Brings in a table with a heading: email, phone (or phone_number), first_name, last_name (or name), company, tags. Safe to repeat.

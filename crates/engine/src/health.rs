@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::{Caller, Provider, SourceStatus, TenantId};
+use store::PgConnection;
 use store::alerts::Finding;
 use store::queue::Counts;
 use store::sources::Unwell;
@@ -23,12 +24,15 @@ pub struct Overview {
     pub findings: Vec<Finding>,
 }
 
-/// One look at everything, for one caller. What belongs to the installation is only in an operator's.
+/// Looks at everything once, for one caller. Only an operator's overview has what belongs to the installation.
 pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
-    let mut conn = env.db.acquire().await?;
+    env.db.session(async |conn| look(env, conn, caller).await).await
+}
+
+async fn look(env: &Env, conn: &mut PgConnection, caller: &Caller) -> store::Result<Overview> {
     let mut queues = Vec::new();
     for lane in &lanes::ALL {
-        queues.push(lane.queue().counts(&mut conn, env.clock.sql(), caller).await?);
+        queues.push(lane.queue().counts(conn, env.clock.sql(), caller).await?);
     }
     let mut findings = Vec::new();
     // A sync's dead letter is told as its source's, below.
@@ -40,7 +44,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Queues, read why, then retry or skip each".into(),
         });
     }
-    let dead = store::dead_letters::count(&mut conn, caller.tenant_id).await?;
+    let dead = store::dead_letters::count(conn, caller.tenant_id).await?;
     if dead > 0 {
         findings.push(Finding {
             kind: "dead_letters",
@@ -49,14 +53,14 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Dead letters, read why, then replay or skip each".into(),
         });
     }
-    let failed = store::jobs::given_up(&mut conn, caller.tenant_id).await?;
+    let failed = store::jobs::given_up(conn, caller.tenant_id).await?;
     findings.extend(failed.into_iter().map(|failed| Finding {
         kind: "sync_failed",
         subject: failed.job_id.to_string(),
         what: format!("the last sync of {} was given up", a_source_at(&failed.provider)),
         todo: "open it, read why, then retry it; it goes on where it stopped".into(),
     }));
-    let refusing = store::channels::refusing(&mut conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
+    let refusing = store::channels::refusing(conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
     findings.extend(refusing.into_iter().map(|refusing| Finding {
         kind: "channel_refuses",
         subject: refusing.channel_id.to_string(),
@@ -68,7 +72,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         ),
         todo: "open Channels and read what it refused, and why".into(),
     }));
-    let long_held = store::claims::long_held(&mut conn, env.clock.sql(), caller.tenant_id).await?;
+    let long_held = store::claims::long_held(conn, env.clock.sql(), caller.tenant_id).await?;
     if long_held > 0 {
         findings.push(Finding {
             kind: "activities_held",
@@ -80,32 +84,30 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             todo: "open Nodes: an agent that lives and gets nowhere has to be restarted; Skip ends an activity".into(),
         });
     }
-    findings.extend(spend_findings(env, &mut conn, caller.tenant_id).await?);
-    let unwell = store::sources::unwell(&mut conn, caller.tenant_id).await?;
+    findings.extend(spend_findings(env, conn, caller.tenant_id).await?);
+    let unwell = store::sources::unwell(conn, caller.tenant_id).await?;
     findings.extend(unwell.iter().filter_map(source_finding));
     let mut workers = Vec::new();
     if caller.operates() {
-        findings.extend(client_findings(env, &mut conn).await?);
-        workers = list_workers(env, &mut conn).await?;
+        findings.extend(client_findings(env, conn).await?);
+        workers = list_workers(env, conn).await?;
         findings.extend(worker_findings(&workers));
-        findings.extend(schedule_findings(env, &mut conn).await?);
-        findings.extend(store::doctor::long_transactions(&mut conn, LONG_TRANSACTION).await?.into_iter().map(|t| {
-            Finding {
-                kind: "long_transaction",
-                subject: format!("pid {}", t.pid),
-                what: format!(
-                    "a transaction of {} ({}) has been open for {} s and slows every queue down",
-                    t.login, t.program, t.secs
-                ),
-                todo: format!("find out what it does; `select pg_terminate_backend({})` ends it", t.pid),
-            }
+        findings.extend(schedule_findings(env, conn).await?);
+        findings.extend(store::doctor::long_transactions(conn, LONG_TRANSACTION).await?.into_iter().map(|t| Finding {
+            kind: "long_transaction",
+            subject: format!("pid {}", t.pid),
+            what: format!(
+                "a transaction of {} ({}) has been open for {} s and slows every queue down",
+                t.login, t.program, t.secs
+            ),
+            todo: format!("find out what it does; `select pg_terminate_backend({})` ends it", t.pid),
         }));
     }
     Ok(Overview { queues, workers, findings })
 }
 
 /// Every worker with its health; lanes with due work are looked at, because a worker that ignores it is stalled.
-pub async fn list_workers(env: &Env, conn: &mut store::Connection) -> store::Result<Vec<Worker>> {
+pub async fn list_workers(env: &Env, conn: &mut PgConnection) -> store::Result<Vec<Worker>> {
     let mut due = Vec::new();
     for lane in &lanes::ALL {
         if let Some(since) = lane.queue().oldest_due(conn).await?.filter(|since| *since <= env.clock.now()) {
@@ -141,7 +143,7 @@ fn source_finding(source: &Unwell) -> Option<Finding> {
 const PRICED_DOCUMENTS: i64 = 100;
 
 /// What a service's vectors cost this month: the cap is reached, or a thousand documents cost more than somebody wanted to know.
-async fn spend_findings(env: &Env, conn: &mut store::Connection, tenant_id: TenantId) -> store::Result<Vec<Finding>> {
+async fn spend_findings(env: &Env, conn: &mut PgConnection, tenant_id: TenantId) -> store::Result<Vec<Finding>> {
     let (cap, alert) = (env.config.embed_cap_micros(), env.config.embed_alert_micros());
     if cap.is_none() && alert.is_none() {
         return Ok(Vec::new());
@@ -173,7 +175,7 @@ async fn spend_findings(env: &Env, conn: &mut store::Connection, tenant_id: Tena
 }
 
 /// Providers that refuse our own app: no token of any tenant is renewed there.
-async fn client_findings(env: &Env, conn: &mut store::Connection) -> store::Result<Vec<Finding>> {
+async fn client_findings(env: &Env, conn: &mut PgConnection) -> store::Result<Vec<Finding>> {
     let breakers: Vec<(Provider, String)> =
         Provider::ALL.iter().map(|provider| (*provider, tokens::breaker(*provider))).collect();
     let keys: Vec<&str> = breakers.iter().map(|(_, key)| key.as_str()).collect();
@@ -235,7 +237,7 @@ fn worker_findings(workers: &[Worker]) -> Vec<Finding> {
     findings
 }
 
-async fn schedule_findings(env: &Env, conn: &mut store::Connection) -> store::Result<Vec<Finding>> {
+async fn schedule_findings(env: &Env, conn: &mut PgConnection) -> store::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for schedule in store::schedules::list(conn).await? {
         if let Some(error) = &schedule.last_error {

@@ -80,15 +80,14 @@ struct Agent<'a> {
 
 /// One look, for one caller.
 pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
-    let mut conn = env.db.acquire().await?;
-    let roles = store::workers::live_roles(&mut conn).await?;
-    drop(conn);
-    let mut tx = env.db.begin_as(caller).await?;
-    let people = people::list(&mut tx, caller.tenant_id).await?;
-    let nodes = nodes::list(&mut tx, env.clock.sql(), caller.tenant_id).await?;
-    let waiting = waiting::oldest(&mut tx, caller.tenant_id, MOST).await?;
-    let paces = waiting::paces(&mut tx, caller.tenant_id).await?;
-    tx.rollback().await?; // nothing was written
+    let roles = env.db.session(async |conn| store::workers::live_roles(conn).await).await?;
+    let loaded = env.db.read(caller, async |tx| {
+        let people = people::list(tx, caller.tenant_id).await?;
+        let nodes = nodes::list(tx, env.clock.sql(), caller.tenant_id).await?;
+        let waiting = waiting::oldest(tx, caller.tenant_id, MOST).await?;
+        Ok((people, nodes, waiting, waiting::paces(tx, caller.tenant_id).await?))
+    });
+    let (people, nodes, waiting, paces) = loaded.await?;
     // As workers decide it, who have the same settings.
     let is_built_in_on = roles.iter().any(|role| env.config.builtin_agent.unwrap_or(role == "up"));
     let built_in_processes: Vec<String> =

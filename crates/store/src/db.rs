@@ -16,6 +16,9 @@ pub type Connection = sqlx::pool::PoolConnection<Postgres>;
 
 /// How long a COMMIT may take before its connection is given up: a black-holed socket never answers.
 const COMMIT_LIMIT: Duration = Duration::from_secs(30);
+/// How long a unit of work takes at most. With the four seconds that authentication may take before it, a request whose
+/// database is away ends within ten seconds.
+const WORK_LIMIT: Duration = Duration::from_secs(6);
 
 #[derive(Clone)]
 pub struct Db {
@@ -134,7 +137,7 @@ impl Db {
 
     /// A transaction of the service's own.
     pub async fn begin(&self) -> Result<Tx> {
-        Ok(Tx { inner: self.pool.begin().await?, notices: Vec::new(), bus: self.bus.clone() })
+        Ok(self.tx(self.pool.begin().await?))
     }
 
     /// The same on a session that the caller keeps: for a loop that commits all the time, without the pool's looks in between.
@@ -150,8 +153,40 @@ impl Db {
         let begin = format!(
             "begin; set local standard_conforming_strings = on; set local role authenticated; set local request.jwt.claims = '{claims}'"
         );
-        let inner = self.pool.begin_with(AssertSqlSafe(begin)).await?;
-        Ok(Tx { inner, notices: Vec::new(), bus: self.bus.clone() })
+        Ok(self.tx(self.pool.begin_with(AssertSqlSafe(begin)).await?))
+    }
+
+    fn tx(&self, inner: Transaction<'static, Postgres>) -> Tx {
+        Tx(TxOn { inner, notices: Vec::new(), bus: self.bus.clone() })
+    }
+
+    /// Units of work with a limit of their own.
+    pub fn within(&self, limit: Duration) -> Within<'_> {
+        Within { db: self, limit }
+    }
+
+    /// See [`Within::read`].
+    pub async fn read<T>(&self, caller: &Caller, work: impl AsyncFnOnce(&mut Tx) -> Result<T>) -> Result<T> {
+        self.within(WORK_LIMIT).read(caller, work).await
+    }
+
+    /// See [`Within::write`].
+    pub async fn write<T, E: From<Error>>(&self, work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>) -> Result<T, E> {
+        self.within(WORK_LIMIT).write(work).await
+    }
+
+    /// See [`Within::write_as`].
+    pub async fn write_as<T, E: From<Error>>(
+        &self,
+        caller: &Caller,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.within(WORK_LIMIT).write_as(caller, work).await
+    }
+
+    /// See [`Within::session`].
+    pub async fn session<T>(&self, work: impl AsyncFnOnce(&mut PgConnection) -> Result<T>) -> Result<T> {
+        self.within(WORK_LIMIT).session(work).await
     }
 
     pub async fn close(&self) {
@@ -159,8 +194,103 @@ impl Db {
     }
 }
 
-/// A transaction on a session of the pool's.
-pub type Tx = TxOn<'static>;
+/// Units of work on the database, each of which ends in time: waiting for a session, every statement and the commit count.
+/// Without such a limit a request would wait as long as a silent connection does, which is for ever. A unit that is cut off
+/// leaves its session to the pool, which repairs it, or drops it, before it is used again.
+#[derive(Clone, Copy)]
+pub struct Within<'a> {
+    db: &'a Db,
+    limit: Duration,
+}
+
+impl Within<'_> {
+    /// Reads as the caller: row security shows it its own tenant and nothing else. Never commits.
+    pub async fn read<T>(self, caller: &Caller, work: impl AsyncFnOnce(&mut Tx) -> Result<T>) -> Result<T> {
+        within(self.limit, async {
+            let mut tx = self.db.begin_as(caller).await?;
+            work(&mut tx).await
+        })
+        .await
+    }
+
+    /// Writes as the caller. Commits what succeeds and rolls back what fails.
+    pub async fn write_as<T, E: From<Error>>(
+        self,
+        caller: &Caller,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.commit(self.db.begin_as(caller), work).await
+    }
+
+    /// Writes as the service. Commits what succeeds and rolls back what fails.
+    pub async fn write<T, E: From<Error>>(self, work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>) -> Result<T, E> {
+        self.commit(self.db.begin(), work).await
+    }
+
+    async fn commit<T, E: From<Error>>(
+        self,
+        begin: impl Future<Output = Result<Tx>>,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let committed = async {
+            let mut tx = begin.await?;
+            let done = work(&mut tx).await?;
+            tx.commit().await?;
+            Ok(done)
+        };
+        tokio::time::timeout(self.limit, committed).await.unwrap_or(Err(Error::TimedOut.into()))
+    }
+
+    /// Runs statements as the service, each its own transaction.
+    pub async fn session<T>(self, work: impl AsyncFnOnce(&mut PgConnection) -> Result<T>) -> Result<T> {
+        within(self.limit, async {
+            let mut conn = self.db.acquire().await?;
+            work(&mut conn).await
+        })
+        .await
+    }
+}
+
+/// A transaction on a session of the pool's. It has no lifetime, so that a closure can take it where a future must be `Send`.
+pub struct Tx(TxOn<'static>);
+
+impl Tx {
+    /// Told to this process and the others after the commit, never before.
+    pub fn notify(&mut self, notice: Notice) {
+        self.0.notify(notice);
+    }
+
+    pub fn notify_all(&mut self, notices: impl IntoIterator<Item = Notice>) {
+        self.0.notify_all(notices);
+    }
+
+    pub async fn commit(self) -> Result<()> {
+        self.0.commit().await
+    }
+
+    pub async fn rollback(self) -> Result<()> {
+        self.0.rollback().await
+    }
+}
+
+impl AsMut<Tx> for Tx {
+    fn as_mut(&mut self) -> &mut Tx {
+        self
+    }
+}
+
+impl Deref for Tx {
+    type Target = PgConnection;
+    fn deref(&self) -> &PgConnection {
+        &self.0.inner
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.0.inner
+    }
+}
 
 /// A transaction, and what to tell once it has committed. Dropped without `commit` it rolls back and tells nobody.
 pub struct TxOn<'c> {
@@ -194,12 +324,6 @@ impl TxOn<'_> {
 
     pub async fn rollback(self) -> Result<()> {
         Ok(self.inner.rollback().await?)
-    }
-}
-
-impl AsMut<Tx> for Tx {
-    fn as_mut(&mut self) -> &mut Tx {
-        self
     }
 }
 

@@ -43,7 +43,7 @@ pub mod vault;
 pub mod waiting;
 pub mod workers;
 
-pub use db::{ConnectTo, Connection, Db, Tx, TxOn, within};
+pub use db::{ConnectTo, Connection, Db, Tx, TxOn, Within, within};
 pub use sqlx::PgConnection;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

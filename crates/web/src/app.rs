@@ -19,8 +19,6 @@ use crate::realtime::feed::Feed;
 use crate::ring::Ring;
 use crate::ui::signin::Failures;
 
-/// How long a handler waits for the database. With [`AUTH_LIMIT`] before it, a request whose database is away ends within ten seconds.
-pub(crate) const DB_LIMIT: Duration = Duration::from_secs(6);
 /// How long it may take to learn who is calling.
 pub(crate) const AUTH_LIMIT: Duration = Duration::from_secs(4);
 

@@ -67,10 +67,11 @@ pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<Answer,
     }
     let model = &env.embedder.model().name;
     let embedding = vector.as_deref().map(|vector| (model.as_str(), vector));
-    let mut tx = env.db.begin_as(caller).await?;
     let k = i32::try_from(query.k.clamp(1, 100)).unwrap_or(10);
-    let found = store::memory::search(&mut tx, &query.text, embedding, &query.filters, k, query.mode).await?;
-    tx.rollback().await?; // nothing was written
+    let found = env.db.read(caller, async |tx| {
+        store::memory::search(tx, &query.text, embedding, &query.filters, k, query.mode).await
+    });
+    let found = found.await?;
     let how = found.first().map_or_else(|| "keyword".to_owned(), |hit| hit.how.clone());
     if embedding.is_some() && !found.is_empty() && how == "keyword" {
         note = Some(format!("searched by keyword alone: this memory has no vectors of the model {model}"));

@@ -268,11 +268,12 @@ async fn connect(
 
 /// Lets a source go: its tokens are removed at once and nothing is synced any more. What it brought stays, until it is forgotten.
 pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let Some(source) = sources::load(&mut tx, tenant_id, id).await? else { return Ok(false) };
-    let_go(env, &mut tx, &source).await?;
-    tx.commit().await?;
-    Ok(true)
+    let disconnected = env.db.write(async |tx| {
+        let Some(source) = sources::load(tx, tenant_id, id).await? else { return Ok(false) };
+        let_go(env, tx, &source).await?;
+        Ok(true)
+    });
+    disconnected.await
 }
 
 async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
@@ -294,22 +295,26 @@ pub async fn forget(
     id: SourceId,
     by: &str,
 ) -> store::Result<Option<forgotten::Counted>> {
-    let mut tx = env.db.begin().await?;
-    let Some(source) = sources::load(&mut tx, tenant_id, id).await? else { return Ok(None) };
-    let counted = forgotten::count(&mut tx, tenant_id, id).await?;
-    if source.status() != SourceStatus::Disconnected {
-        let_go(env, &mut tx, &source).await?;
-    }
-    if sources::locked_status(&mut tx, tenant_id, id).await?.is_none() {
-        return Ok(None);
-    }
-    if forgotten::under_way(&mut tx, tenant_id).await?.contains(&id.0) {
-        return Ok(Some(counted));
-    }
-    let forgotten_id = forgotten::begin(&mut tx, tenant_id, source.label(), by).await?;
-    Queue::new(Forget::NAME)?.send(&mut tx, tenant_id, &[Forget { source_id: id, forgotten_id }]).await?;
-    tx.commit().await?;
-    Ok(Some(counted))
+    let counted = env.db.write(async |tx| {
+        let Some(source) = sources::load(tx, tenant_id, id).await? else { return Ok(None) };
+        let counted = forgotten::count(tx, tenant_id, id).await?;
+        if forgotten::under_way(tx, tenant_id).await?.contains(&id.0) {
+            return Ok(Some(counted));
+        }
+        if source.status() != SourceStatus::Disconnected {
+            let_go(env, tx, &source).await?;
+        }
+        if sources::locked_status(tx, tenant_id, id).await?.is_none() {
+            return Ok(None);
+        }
+        if forgotten::under_way(tx, tenant_id).await?.contains(&id.0) {
+            return Ok(Some(counted));
+        }
+        let forgotten_id = forgotten::begin(tx, tenant_id, source.label(), by).await?;
+        Queue::new(Forget::NAME)?.send(tx, tenant_id, &[Forget { source_id: id, forgotten_id }]).await?;
+        Ok(Some(counted))
+    });
+    counted.await
 }
 
 fn not_set_up(provider: Provider) -> ConnectError {

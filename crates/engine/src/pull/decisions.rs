@@ -39,19 +39,17 @@ pub async fn retry(
     external_id: &str,
     by: &str,
 ) -> store::Result<Again> {
-    let mut conn = env.db.acquire().await?;
-    if has_nul(external_id) || !failures::exists(&mut conn, tenant_id, source_id, external_id).await? {
+    let is_there = !has_nul(external_id)
+        && env.db.session(async |conn| failures::exists(conn, tenant_id, source_id, external_id).await).await?;
+    if !is_there {
         return Ok(Again::Unknown);
     }
-    drop(conn);
     start(env, tenant_id, source_id, vec![external_id.to_owned()], by).await
 }
 
 /// Reads what nobody skipped again, by one job: the latest [`MOST`] of those that can be asked for.
 pub async fn retry_all(env: &Env, tenant_id: TenantId, source_id: SourceId, by: &str) -> store::Result<Again> {
-    let mut conn = env.db.acquire().await?;
-    let open = failures::open(&mut conn, tenant_id, source_id, LOOKED_AT).await?;
-    drop(conn);
+    let open = env.db.session(async |conn| failures::open(conn, tenant_id, source_id, LOOKED_AT).await).await?;
     if open.is_empty() {
         return Ok(Again::Unknown);
     }
@@ -82,24 +80,25 @@ pub async fn skip(env: &Env, tenant_id: TenantId, source_id: SourceId, external_
     if has_nul(external_id) {
         return Ok(false);
     }
-    let mut tx = env.db.begin().await?;
-    let is_skipped = failures::skip(&mut tx, env.clock.sql(), tenant_id, source_id, external_id).await?;
-    tx.notify(sources::changed(tenant_id, source_id));
-    tx.commit().await?;
-    Ok(is_skipped)
+    let skipped = env.db.write(async |tx| {
+        tx.notify(sources::changed(tenant_id, source_id));
+        failures::skip(tx, env.clock.sql(), tenant_id, source_id, external_id).await
+    });
+    skipped.await
 }
 
 /// Has a source synced so often, counted from now. False: there is no such source.
 pub async fn set_sync_every(env: &Env, tenant_id: TenantId, id: SourceId, every: Duration) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(false) };
-    sources::set_sync_every(&mut tx, tenant_id, id, every).await?;
-    if source.status() != SourceStatus::Disconnected {
-        let next = jobs::next_sync(env.clock.now(), every.as_secs_f64(), id);
-        sources::set_next_sync(&mut tx, tenant_id, id, Some(next)).await?;
-    }
-    let what = format!("Synced every {} from now on", cadence::spelled(every));
-    sources::tell(&mut tx, env.clock.sql(), tenant_id, id, None, Tone::Info, &what).await?;
-    tx.commit().await?;
-    Ok(true)
+    let set = env.db.write(async |tx| {
+        let Some(source) = sources::get(tx, tenant_id, id).await? else { return Ok(false) };
+        sources::set_sync_every(tx, tenant_id, id, every).await?;
+        if source.status() != SourceStatus::Disconnected {
+            let next = jobs::next_sync(env.clock.now(), every.as_secs_f64(), id);
+            sources::set_next_sync(tx, tenant_id, id, Some(next)).await?;
+        }
+        let what = format!("Synced every {} from now on", cadence::spelled(every));
+        sources::tell(tx, env.clock.sql(), tenant_id, id, None, Tone::Info, &what).await?;
+        Ok(true)
+    });
+    set.await
 }

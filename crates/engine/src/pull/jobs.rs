@@ -35,14 +35,15 @@ pub async fn sync(
     kind: Option<JobKind>,
     by: &str,
 ) -> store::Result<Option<Asked>> {
-    let mut tx = env.db.begin().await?;
-    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
-    if !is_synced(&source) {
-        return Err(store::Error::Conflict(why_not(&source)));
-    }
-    let asked = queue(env, &mut tx, &source, kind, by, &json!({})).await?;
-    tx.commit().await?;
-    Ok(Some(asked))
+    let asked = env.db.write(async |tx| {
+        let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(None) };
+        if !is_synced(&source) {
+            return Err(store::Error::Conflict(why_not(&source)));
+        }
+        let asked = queue(env, tx, &source, kind, by, &json!({})).await?;
+        Ok(Some(asked))
+    });
+    asked.await
 }
 
 fn is_synced(source: &Source) -> bool {
@@ -128,23 +129,24 @@ pub fn next_sync(now: DateTime<Utc>, every_secs: f64, source_id: SourceId) -> Da
 
 /// Has a failed or cancelled job go on from where it was. False: there is no such job, or it is not over.
 pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let Some(job) = jobs::get(&mut tx, caller.tenant_id, id).await? else { return Ok(false) };
-    if !matches!(job.status(), JobStatus::Failed | JobStatus::Cancelled) {
-        return Ok(false);
-    }
-    let source_id = SourceId(job.source_id);
-    if let Some(source) = sources::load(&mut tx, caller.tenant_id, source_id).await?
-        && !is_synced(&source)
-    {
-        return Err(store::Error::Conflict(why_not(&source)));
-    }
-    if jobs::live(&mut tx, caller.tenant_id, source_id).await?.is_some() {
-        return Err(store::Error::Conflict("another sync of this source is under way"));
-    }
-    resume(env, &mut tx, caller.tenant_id, id, source_id, job.kind()).await?;
-    tx.commit().await?;
-    Ok(true)
+    let retried = env.db.write(async |tx| {
+        let Some(job) = jobs::get(tx, caller.tenant_id, id).await? else { return Ok(false) };
+        if !matches!(job.status(), JobStatus::Failed | JobStatus::Cancelled) {
+            return Ok(false);
+        }
+        let source_id = SourceId(job.source_id);
+        if let Some(source) = sources::load(tx, caller.tenant_id, source_id).await?
+            && !is_synced(&source)
+        {
+            return Err(store::Error::Conflict(why_not(&source)));
+        }
+        if jobs::live(tx, caller.tenant_id, source_id).await?.is_some() {
+            return Err(store::Error::Conflict("another sync of this source is under way"));
+        }
+        resume(env, tx, caller.tenant_id, id, source_id, job.kind()).await?;
+        Ok(true)
+    });
+    retried.await
 }
 
 /// Sends a job's message again: the archived one where there is one, else a new one.
@@ -170,10 +172,11 @@ pub(crate) async fn resume(
 /// Ends a job where it is: what it has brought stays. A worker that has it in hand finds that out at its next page. False: there is no such
 /// job, or it is over.
 pub async fn cancel(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let is_ended = stop(env, &mut tx, caller.tenant_id, id).await?;
-    tx.commit().await?;
-    Ok(is_ended)
+    let cancelled = env.db.write(async |tx| {
+        let is_ended = stop(env, tx, caller.tenant_id, id).await?;
+        Ok(is_ended)
+    });
+    cancelled.await
 }
 
 /// The same in the caller's transaction. The message before the job: whoever writes a page has locked them in that order.
@@ -202,47 +205,50 @@ pub async fn retry_failures(
     external_ids: &[String],
     by: &str,
 ) -> store::Result<Option<Asked>> {
-    let mut tx = env.db.begin().await?;
-    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(None) };
-    if !is_synced(&source) {
-        return Err(store::Error::Conflict(why_not(&source)));
-    }
-    if external_ids.iter().any(|id| !is_named(id)) {
-        return Err(store::Error::Conflict("it has no id to ask for it by: the next full sync tries it again"));
-    }
-    let checkpoint = json!({ "items": external_ids });
-    let asked = queue(env, &mut tx, &source, Some(JobKind::Delta), by, &checkpoint).await?;
-    tx.commit().await?;
-    Ok(Some(asked))
+    let asked = env.db.write(async |tx| {
+        let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(None) };
+        if !is_synced(&source) {
+            return Err(store::Error::Conflict(why_not(&source)));
+        }
+        if external_ids.iter().any(|id| !is_named(id)) {
+            return Err(store::Error::Conflict("it has no id to ask for it by: the next full sync tries it again"));
+        }
+        let checkpoint = json!({ "items": external_ids });
+        let asked = queue(env, tx, &source, Some(JobKind::Delta), by, &checkpoint).await?;
+        Ok(Some(asked))
+    });
+    asked.await
 }
 
 /// A source stops being synced, and what runs stops at its next page; `resume_source` goes on from there.
 pub async fn pause_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let at = env.clock.sql();
-    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
-    if !is_synced(&source) {
-        return Err(store::Error::Conflict("only a source that is synced can be paused"));
-    }
-    sources::set_status(&mut tx, at, tenant_id, source_id, SourceStatus::Paused, None).await?;
-    sources::tell(&mut tx, at, tenant_id, source_id, None, Tone::Info, "Paused").await?;
-    tx.commit().await?;
-    Ok(true)
+    let paused = env.db.write(async |tx| {
+        let at = env.clock.sql();
+        let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(false) };
+        if !is_synced(&source) {
+            return Err(store::Error::Conflict("only a source that is synced can be paused"));
+        }
+        sources::set_status(tx, at, tenant_id, source_id, SourceStatus::Paused, None).await?;
+        sources::tell(tx, at, tenant_id, source_id, None, Tone::Info, "Paused").await?;
+        Ok(true)
+    });
+    paused.await
 }
 
 /// A paused source is synced again: its job goes on where it stopped, or a new one looks for what changed.
 pub async fn resume_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
-    let mut tx = env.db.begin().await?;
-    let at = env.clock.sql();
-    let Some(source) = sources::load(&mut tx, tenant_id, source_id).await? else { return Ok(false) };
-    if source.status() != SourceStatus::Paused {
-        return Err(store::Error::Conflict("the source is not paused"));
-    }
-    sources::set_status(&mut tx, at, tenant_id, source_id, SourceStatus::Active, None).await?;
-    sources::tell(&mut tx, at, tenant_id, source_id, None, Tone::Good, "Resumed").await?;
-    go_on(env, &mut tx, &source, "person").await?;
-    tx.commit().await?;
-    Ok(true)
+    let resumed = env.db.write(async |tx| {
+        let at = env.clock.sql();
+        let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(false) };
+        if source.status() != SourceStatus::Paused {
+            return Err(store::Error::Conflict("the source is not paused"));
+        }
+        sources::set_status(tx, at, tenant_id, source_id, SourceStatus::Active, None).await?;
+        sources::tell(tx, at, tenant_id, source_id, None, Tone::Good, "Resumed").await?;
+        go_on(env, tx, &source, "person").await?;
+        Ok(true)
+    });
+    resumed.await
 }
 
 /// What was stopped by a pause or by a token that was no longer good goes on; else what changed meanwhile is looked for.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::auth::{Caller, Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path, Query, blank_is_none};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Activities {
@@ -101,11 +101,7 @@ pub(crate) async fn load_list(
     caller: &domain::Caller,
     wanted: Wanted,
 ) -> Result<Vec<activities::Activity>, ApiError> {
-    let listed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        activities::list(&mut tx, caller.tenant_id, wanted).await
-    });
-    Ok(listed.await?)
+    Ok(app.env.db.read(caller, async |tx| activities::list(tx, caller.tenant_id, wanted).await).await?)
 }
 
 impl From<activities::Activity> for Activity {
@@ -137,11 +133,9 @@ pub(crate) async fn one(
     Reading(caller): Reading,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Activity>, ApiError> {
-    let found = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        activities::get(&mut tx, caller.tenant_id, ActivityId(id)).await
-    });
-    Ok(Json(found.await?.ok_or(ApiError::NotFound("activity"))?.into()))
+    let found =
+        app.env.db.read(&caller, async |tx| activities::get(tx, caller.tenant_id, ActivityId(id)).await).await?;
+    Ok(Json(found.ok_or(ApiError::NotFound("activity"))?.into()))
 }
 
 /// Has a failed activity processed again.
@@ -152,7 +146,7 @@ pub(crate) async fn retry(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    let done = store::within(DB_LIMIT, desk::retry(&app.env, caller.tenant_id, ActivityId(id))).await?;
+    let done = desk::retry(&app.env, caller.tenant_id, ActivityId(id)).await?;
     settled(&app, &caller, id, done, "only what failed is tried again").await
 }
 
@@ -165,7 +159,7 @@ pub(crate) async fn skip(
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
     let by = format!("key {}", caller.key_id);
-    let done = store::within(DB_LIMIT, desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by)).await?;
+    let done = desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by).await?;
     settled(&app, &caller, id, done, "it is completed already").await
 }
 
@@ -174,11 +168,8 @@ async fn settled(app: &App, caller: &Caller, id: Uuid, is_done: bool, why: &str)
     if is_done {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let found = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        activities::get(&mut conn, caller.tenant_id, ActivityId(id)).await
-    });
-    Err(if found.await?.is_some() { ApiError::Conflict(why.into()) } else { ApiError::NotFound("activity") })
+    let found = app.env.db.session(async |conn| activities::get(conn, caller.tenant_id, ActivityId(id)).await).await?;
+    Err(if found.is_some() { ApiError::Conflict(why.into()) } else { ApiError::NotFound("activity") })
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -216,7 +207,6 @@ pub(crate) async fn link_to(
     contact_id: ContactId,
     is_address_theirs: bool,
 ) -> Result<usize, ApiError> {
-    let linked = desk::link(&app.env, caller.tenant_id, id, contact_id, is_address_theirs);
-    let linked = store::within(DB_LIMIT, linked).await?;
+    let linked = desk::link(&app.env, caller.tenant_id, id, contact_id, is_address_theirs).await?;
     Ok(linked.ok_or(ApiError::NotFound("activity or contact"))?.others)
 }

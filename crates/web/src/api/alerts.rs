@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::auth::Reading;
 use super::error::ApiError;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Alerts {
@@ -33,11 +33,8 @@ pub(crate) struct Alert {
 /// The tenant's open alerts, the oldest first. One closes by itself when its cause is gone.
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", responses((status = 200, body = Alerts)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Alerts>, ApiError> {
-    let alerts = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        store::alerts::open(&mut tx, caller.tenant_id).await
-    });
-    let alerts = alerts.await?.into_iter().map(|alert| Alert {
+    let alerts = app.env.db.read(&caller, async |tx| store::alerts::open(tx, caller.tenant_id).await).await?;
+    let alerts = alerts.into_iter().map(|alert| Alert {
         id: alert.id,
         kind: alert.kind,
         subject: alert.subject,

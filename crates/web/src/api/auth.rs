@@ -102,12 +102,9 @@ pub(crate) async fn authenticate_anew(app: &App, credential: &Credential) -> Res
 
 async fn look_up(app: &App, credential: &Credential, hash: [u8; 32]) -> Result<Option<Arc<domain::Caller>>, ApiError> {
     let asked = Instant::now();
-    let found = store::within(AUTH_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        match credential {
-            Credential::Key(secret) => store::keys::authenticate(&mut conn, secret).await,
-            Credential::Session(secret) => store::sessions::caller(&mut conn, app.env.clock.sql(), secret).await,
-        }
+    let found = app.env.db.within(AUTH_LIMIT).session(async |conn| match credential {
+        Credential::Key(secret) => store::keys::authenticate(conn, secret).await,
+        Credential::Session(secret) => store::sessions::caller(conn, app.env.clock.sql(), secret).await,
     });
     let Some(caller) = found.await?.map(Arc::new) else { return Ok(None) };
     app.callers.keep(hash, caller.clone(), asked);

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::auth::{Caller, Managing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 /// How long the secrets before a rotation are good, in hours, when nobody says otherwise.
 const RETIRING_HOURS: u32 = 24;
@@ -113,11 +113,8 @@ pub(crate) struct MadeChannel {
 /// The tenant's channels, without what opens them.
 #[utoipa::path(get, path = "/api/v1/channels", tag = "channels", responses((status = 200, body = Channels), (status = 403, body = Problem)))]
 pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> Result<Json<Channels>, ApiError> {
-    let channels = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        channels::list(&mut conn, caller.tenant_id).await
-    });
-    Ok(Json(Channels { channels: channels.await?.into_iter().map(Channel::from).collect() }))
+    let channels = app.env.db.session(async |conn| channels::list(conn, caller.tenant_id).await).await?;
+    Ok(Json(Channels { channels: channels.into_iter().map(Channel::from).collect() }))
 }
 
 impl From<channels::Channel> for Channel {
@@ -174,8 +171,7 @@ pub(crate) async fn add(app: &App, caller: &Caller, new: AddChannel) -> Result<M
     let provider: Provider = new.provider.parse().map_err(|error: store::Error| malformed(error.to_string()))?;
     let max_per_minute = checked_limit(new.max_per_minute.unwrap_or(provider.usual_limit()))?;
     let settings = checked_settings(new.settings)?;
-    let made = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin().await?;
+    let made = app.env.db.write(async |tx| {
         let new = NewChannel {
             provider,
             name,
@@ -185,9 +181,7 @@ pub(crate) async fn add(app: &App, caller: &Caller, new: AddChannel) -> Result<M
             settings,
             secret: new.secret.map(|secret| Secret::new(secret.reveal().trim())),
         };
-        let made = channels::create(&mut tx, &app.env.vault, caller.tenant_id, new).await?;
-        tx.commit().await?;
-        Ok(made)
+        channels::create(tx, &app.env.vault, caller.tenant_id, new).await
     });
     let made = made.await.map_err(|error| match error {
         store::Error::Refused { what } => malformed(what),
@@ -257,10 +251,7 @@ pub(crate) async fn change_to(
     id: ChannelId,
     change: ChannelChange,
 ) -> Result<(), ApiError> {
-    let changed = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        channels::change(&mut conn, caller.tenant_id, id, change).await
-    });
+    let changed = app.env.db.session(async |conn| channels::change(conn, caller.tenant_id, id, change).await);
     let changed = changed.await.map_err(|error| match error {
         store::Error::Refused { what } => malformed(what),
         other => other.into(),
@@ -304,17 +295,15 @@ pub(crate) async fn rotate_now(
     rotate: RotateChannel,
 ) -> Result<MadeChannel, ApiError> {
     let keep = TimeDelta::hours(rotate.keep_hours.unwrap_or(RETIRING_HOURS).min(24 * 365).into());
-    let rotated = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin().await?;
+    let rotated = app.env.db.write(async |tx| {
         let rotation = Rotation {
             secret: rotate.secret.map(|secret| Secret::new(secret.reveal().trim())),
             is_url_too: rotate.url,
             until: app.env.clock.now() + keep,
         };
-        let channel = channels::get(&mut tx, caller.tenant_id, id).await?;
-        let secrets = channels::rotate(&mut tx, &app.env.vault, caller.tenant_id, id, rotation).await?;
-        tx.commit().await?;
-        Ok(channel.zip(secrets))
+        let channel = channels::get(tx, caller.tenant_id, id).await?;
+        let secrets = channels::rotate(tx, &app.env.vault, caller.tenant_id, id, rotation).await?;
+        Ok::<_, store::Error>(channel.zip(secrets))
     });
     let (channel, secrets) = rotated.await?.ok_or(ApiError::NotFound("channel"))?;
     app.intake.forget(id);
@@ -371,10 +360,9 @@ pub(crate) async fn send_test(app: &App, caller: &Caller, id: ChannelId) -> Resu
 }
 
 pub(crate) async fn load(app: &App, caller: &Caller, id: ChannelId) -> Result<(channels::Channel, Secrets), ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        let channel = channels::get(&mut conn, caller.tenant_id, id).await?;
-        let secrets = channels::secrets(&mut conn, &app.env.vault, caller.tenant_id, id).await?;
+    let loaded = app.env.db.session(async |conn| {
+        let channel = channels::get(conn, caller.tenant_id, id).await?;
+        let secrets = channels::secrets(conn, &app.env.vault, caller.tenant_id, id).await?;
         Ok(channel.zip(secrets))
     });
     loaded.await?.ok_or(ApiError::NotFound("channel"))
@@ -405,10 +393,9 @@ pub(crate) async fn refusals(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Refusals>, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        let channel = channels::get(&mut conn, caller.tenant_id, ChannelId(id)).await?;
-        Ok((channel, channels::refusals(&mut conn, caller.tenant_id, ChannelId(id), 200).await?))
+    let loaded = app.env.db.session(async |conn| {
+        let channel = channels::get(conn, caller.tenant_id, ChannelId(id)).await?;
+        Ok((channel, channels::refusals(conn, caller.tenant_id, ChannelId(id), 200).await?))
     });
     let (Some(_), refusals) = loaded.await? else { return Err(ApiError::NotFound("channel")) };
     let refusals = refusals.into_iter().map(|refusal| RefusedOne {
@@ -434,13 +421,8 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn remove(app: &App, caller: &Caller, id: ChannelId) -> Result<(), ApiError> {
-    let deleted = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin().await?;
-        let deleted = channels::delete(&mut tx, &app.env.vault, caller.tenant_id, id).await?;
-        tx.commit().await?;
-        Ok(deleted)
-    });
-    if !deleted.await? {
+    let deleted = app.env.db.write(async |tx| channels::delete(tx, &app.env.vault, caller.tenant_id, id).await).await?;
+    if !deleted {
         return Err(ApiError::NotFound("channel"));
     }
     app.intake.forget(id);
@@ -473,10 +455,10 @@ pub(crate) async fn disable(
 }
 
 pub(crate) async fn set_active(app: &App, caller: &Caller, id: ChannelId, is_active: bool) -> Result<(), ApiError> {
-    let changed = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        channels::set_active(&mut conn, &app.env.vault, caller.tenant_id, id, is_active).await
-    });
+    let changed = app
+        .env
+        .db
+        .session(async |conn| channels::set_active(conn, &app.env.vault, caller.tenant_id, id, is_active).await);
     if !changed.await? {
         return Err(ApiError::NotFound("channel"));
     }

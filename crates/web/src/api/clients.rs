@@ -20,7 +20,7 @@ use super::auth::Reading;
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
 use super::search::SourceRef;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Clients {
@@ -101,11 +101,7 @@ pub(crate) async fn load_list(
         is_grouped: query.grouped,
         ..Filter::default()
     };
-    let listed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        clients::list(&mut tx, filter).await
-    });
-    Ok(listed.await?)
+    Ok(app.env.db.read(caller, async |tx| clients::list(tx, filter).await).await?)
 }
 
 /// A client with what is known of it.
@@ -188,15 +184,14 @@ pub(crate) struct Loaded {
 const MOST_ALIKE: i64 = 50;
 
 pub(crate) async fn load(app: &App, caller: &domain::Caller, id: ClientId) -> Result<Loaded, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
+    let loaded = app.env.db.read(caller, async |tx| {
         let only = Filter { only: Some(id), limit: 1, ..Filter::default() };
-        let Some(client) = clients::list(&mut tx, only).await?.pop() else { return Ok(None) };
+        let Some(client) = clients::list(tx, only).await?.pop() else { return Ok(None) };
         let ids: Vec<Uuid> =
             client.evidence.as_object().into_iter().flatten().flat_map(|(_, ids)| named(ids)).collect();
-        let cited = clients::cited(&mut tx, &ids).await?;
+        let cited = clients::cited(tx, &ids).await?;
         let same = Filter { alike: Some(&client.client_name), limit: MOST_ALIKE + 1, ..Filter::default() };
-        let alike = clients::list(&mut tx, same).await?;
+        let alike = clients::list(tx, same).await?;
         Ok(Some((client, cited, alike)))
     });
     let (client, cited, mut alike) = loaded.await?.ok_or(ApiError::NotFound("client"))?;

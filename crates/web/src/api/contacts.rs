@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path, Query, blank_is_none};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Contacts {
@@ -85,11 +85,7 @@ pub(crate) async fn load_list(
     }
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
     let wanted = Wanted { text: query.q.as_deref(), before: query.before.map(ContactId), limit };
-    let listed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        contacts::list(&mut tx, caller.tenant_id, &wanted).await
-    });
-    let listed = listed.await?;
+    let listed = app.env.db.read(caller, async |tx| contacts::list(tx, caller.tenant_id, &wanted).await).await?;
     let next_before = (listed.len() as i64 == limit).then(|| listed.last().map(|contact| contact.id)).flatten();
     Ok((listed, next_before))
 }
@@ -131,7 +127,7 @@ pub(crate) async fn add(app: &App, caller: &domain::Caller, new: AddContact) -> 
     };
     let contact = engine::contacts::checked(contact, app.env.config.phone_region)
         .map_err(|what| ApiError::Malformed(StatusCode::BAD_REQUEST, what))?;
-    Ok(store::within(DB_LIMIT, engine::contacts::create(&app.env, caller.tenant_id, &contact)).await?)
+    Ok(engine::contacts::create(&app.env, caller.tenant_id, &contact).await?)
 }
 
 /// One contact.
@@ -146,9 +142,6 @@ pub(crate) async fn one(
 }
 
 pub(crate) async fn load(app: &App, caller: &domain::Caller, id: ContactId) -> Result<contacts::Contact, ApiError> {
-    let found = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        contacts::get(&mut tx, caller.tenant_id, id).await
-    });
-    found.await?.ok_or(ApiError::NotFound("contact"))
+    let found = app.env.db.read(caller, async |tx| contacts::get(tx, caller.tenant_id, id).await).await?;
+    found.ok_or(ApiError::NotFound("contact"))
 }

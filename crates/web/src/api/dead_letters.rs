@@ -13,7 +13,7 @@ use super::activities::Activity;
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeadLetters {
@@ -67,11 +67,8 @@ pub(crate) async fn load_list(
     before: Option<i64>,
     limit: i64,
 ) -> Result<(Vec<dead_letters::DeadLetter>, Option<i64>), ApiError> {
-    let listed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        dead_letters::list(&mut tx, caller.tenant_id, before, limit).await
-    });
-    let listed = listed.await?;
+    let listed =
+        app.env.db.read(caller, async |tx| dead_letters::list(tx, caller.tenant_id, before, limit).await).await?;
     let next_before = listed.last().filter(|_| listed.len() as i64 == limit).map(|last| last.letter_id);
     Ok((listed, next_before))
 }
@@ -92,5 +89,5 @@ pub(crate) async fn replay(
 
 /// Those of them that are dead letters; returns how many were.
 pub(crate) async fn replay_all(app: &App, caller: &domain::Caller, ids: &[Uuid]) -> Result<usize, ApiError> {
-    Ok(store::within(DB_LIMIT, engine::activities::replay(&app.env, caller.tenant_id, ids)).await?)
+    Ok(engine::activities::replay(&app.env, caller.tenant_id, ids).await?)
 }

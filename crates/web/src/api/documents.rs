@@ -21,7 +21,7 @@ use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
 use super::search::SourceRef;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Documents {
@@ -153,11 +153,7 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Documents>, ApiError> {
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    let listed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        documents::list(&mut tx, query.before, limit).await
-    });
-    let listed = listed.await?;
+    let listed = app.env.db.read(&caller, async |tx| documents::list(tx, query.before, limit).await).await?;
     let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= limit);
     let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
     Ok(Json(Documents { documents: listed.into_iter().map(DocumentLine::from).collect(), next_before }))
@@ -284,35 +280,35 @@ pub(crate) struct Loaded {
 
 /// One of the caller's documents with at most so many of its chunks.
 pub(crate) async fn load(app: &App, caller: &domain::Caller, id: Uuid, most_chunks: i64) -> Result<Loaded, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        let Some(document) = documents::get(&mut tx, id).await? else { return Ok(None) };
-        let listed = chunks::list(&mut tx, id, most_chunks).await?;
-        tx.rollback().await?; // nothing was written
-        let with_vector = if document.is_pending() { with_vectors(app, caller, id).await? } else { HashSet::new() };
-        let is_whole = document.embedding_model.is_some();
-        let chunks = listed.into_iter().map(|chunk| Chunk {
-            has_vector: is_whole || with_vector.contains(&chunk.id),
-            id: chunk.id,
-            ordinal: chunk.ordinal,
-            text: chunk.text,
-        });
-        let n_chunks = usize::try_from(document.n_chunks).unwrap_or(0);
-        let n_embedded = if is_whole { n_chunks } else { with_vector.len() };
-        Ok(Some(Loaded { chunks: chunks.collect(), n_embedded, document }))
+    let loaded = app.env.db.read(caller, async |tx| {
+        let Some(document) = documents::get(tx, id).await? else { return Ok(None) };
+        Ok(Some((document, chunks::list(tx, id, most_chunks).await?)))
     });
-    loaded.await?.ok_or(ApiError::NotFound("document"))
+    let (document, listed) = loaded.await?.ok_or(ApiError::NotFound("document"))?;
+    let with_vector = if document.is_pending() { with_vectors(app, caller, id).await? } else { HashSet::new() };
+    let is_whole = document.embedding_model.is_some();
+    let chunks = listed.into_iter().map(|chunk| Chunk {
+        has_vector: is_whole || with_vector.contains(&chunk.id),
+        id: chunk.id,
+        ordinal: chunk.ordinal,
+        text: chunk.text,
+    });
+    let n_chunks = usize::try_from(document.n_chunks).unwrap_or(0);
+    let n_embedded = if is_whole { n_chunks } else { with_vector.len() };
+    Ok(Loaded { chunks: chunks.collect(), n_embedded, document })
 }
 
 /// Which chunks of a document that waits for vectors have theirs. Vectors are the service's own tables; the caller's own transaction
 /// has shown that the document is its tenant's.
 async fn with_vectors(app: &App, caller: &domain::Caller, id: Uuid) -> store::Result<HashSet<Uuid>> {
-    let (mut conn, model) = (app.env.db.acquire().await?, &app.env.embedder.model().name);
-    if !store::memory::tenant(&mut conn, caller.tenant_id, model).await?.is_model_known {
-        return Ok(HashSet::new());
-    }
-    let kept = chunks::of_documents(&mut conn, caller.tenant_id, &VectorTable::new(model)?, &[id]).await?;
-    Ok(kept.into_iter().filter(|chunk| chunk.has_vector).map(|chunk| chunk.id).collect())
+    let model = &app.env.embedder.model().name;
+    let kept = app.env.db.session(async |conn| {
+        if !store::memory::tenant(conn, caller.tenant_id, model).await?.is_model_known {
+            return Ok(Vec::new());
+        }
+        chunks::of_documents(conn, caller.tenant_id, &VectorTable::new(model)?, &[id]).await
+    });
+    Ok(kept.await?.into_iter().filter(|chunk| chunk.has_vector).map(|chunk| chunk.id).collect())
 }
 
 const REMEMBERED: &str = "remembered";

@@ -17,7 +17,7 @@ use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
 use super::sources::SyncAsked;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Failures {
@@ -78,13 +78,12 @@ pub(crate) async fn list(
 ) -> Result<Json<Failures>, ApiError> {
     let (id, tenant_id) = (SourceId(id), caller.tenant_id);
     let limit = query.limit.unwrap_or(200).clamp(1, 1_000);
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        if sources::get(&mut tx, tenant_id, id).await?.is_none() {
+    let loaded = app.env.db.read(&caller, async |tx| {
+        if sources::get(tx, tenant_id, id).await?.is_none() {
             return Ok(None);
         }
-        let total = failures::count(&mut tx, tenant_id, id).await?;
-        Ok(Some((failures::list(&mut tx, tenant_id, id, limit).await?, total)))
+        let total = failures::count(tx, tenant_id, id).await?;
+        Ok(Some((failures::list(tx, tenant_id, id, limit).await?, total)))
     });
     let (listed, total) = loaded.await?.ok_or(ApiError::NotFound("source"))?;
     Ok(Json(Failures { failures: listed.into_iter().map(Failure::from).collect(), total }))
@@ -135,13 +134,10 @@ pub(crate) async fn read_again(
     external_id: Option<&str>,
 ) -> Result<Again, ApiError> {
     let (env, tenant_id, by) = (&app.env, caller.tenant_id, caller.key_name.as_str());
-    let asked = store::within(DB_LIMIT, async {
-        match external_id {
-            Some(external_id) => decisions::retry(env, tenant_id, id, external_id, by).await,
-            None => decisions::retry_all(env, tenant_id, id, by).await,
-        }
-    });
-    Ok(asked.await?)
+    Ok(match external_id {
+        Some(external_id) => decisions::retry(env, tenant_id, id, external_id, by).await?,
+        None => decisions::retry_all(env, tenant_id, id, by).await?,
+    })
 }
 
 /// Leaves a record out that could not be read. It no longer counts as open.
@@ -163,8 +159,11 @@ pub(crate) async fn leave_out(
     id: SourceId,
     external_id: &str,
 ) -> Result<(), ApiError> {
-    let skipped = store::within(DB_LIMIT, decisions::skip(&app.env, caller.tenant_id, id, external_id));
-    if skipped.await? { Ok(()) } else { Err(ApiError::NotFound("record")) }
+    if decisions::skip(&app.env, caller.tenant_id, id, external_id).await? {
+        Ok(())
+    } else {
+        Err(ApiError::NotFound("record"))
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::auth::Writing;
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -64,13 +64,11 @@ pub(crate) async fn let_go(
     is_forgotten: bool,
 ) -> Result<Option<Counted>, ApiError> {
     let tenant_id = caller.tenant_id;
-    let counted = store::within(DB_LIMIT, async {
-        if is_forgotten {
-            return Ok(connect::forget(&app.env, tenant_id, id, &caller.key_name).await?.map(Some));
-        }
-        Ok(connect::disconnect(&app.env, tenant_id, id).await?.then_some(None))
-    });
-    let counted = counted.await?.ok_or(ApiError::NotFound("source"))?;
+    let counted = match is_forgotten {
+        true => connect::forget(&app.env, tenant_id, id, &caller.key_name).await?.map(Some),
+        false => connect::disconnect(&app.env, tenant_id, id).await?.then_some(None),
+    };
+    let counted = counted.ok_or(ApiError::NotFound("source"))?;
     let done = if is_forgotten { "is being forgotten" } else { "was disconnected" };
     tracing::info!(source.id = %id, tenant.id = %tenant_id, "source {id} {done}, as key {} asked", caller.key_id);
     Ok(counted)

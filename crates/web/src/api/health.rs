@@ -36,12 +36,10 @@ pub(crate) async fn healthz() -> Json<Status> {
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, body = Status), (status = 503, body = Problem, description = "Says which")))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Status>, ApiError> {
-    let version = store::within(Duration::from_secs(2), async {
-        let mut conn = app.env.db.acquire().await?;
-        store::migrate::version(&mut conn).await
-    });
+    let version =
+        app.env.db.within(Duration::from_secs(2)).session(async |conn| store::migrate::version(conn).await).await?;
     let wanted = store::migrate::wanted_version();
-    match version.await? {
+    match version {
         Some(version) if version >= wanted => Ok(Json(Status { status: "ok" })),
         Some(version) => Err(ApiError::NotReady(format!(
             "it has schema {version}, this binary wants {wanted}: run `tributary migrate`"
@@ -82,17 +80,16 @@ impl Gauges {
         if set_at.is_some_and(|at| at.elapsed() < Duration::from_secs(5)) {
             return;
         }
-        let looked = store::within(Duration::from_secs(4), async {
-            let mut conn = app.env.db.acquire().await?;
+        let looked = app.env.db.within(Duration::from_secs(4)).session(async |conn| {
             for lane in &lanes::ALL {
-                let depths = lane.queue().depths(&mut conn, app.env.clock.sql()).await?;
+                let depths = lane.queue().depths(conn, app.env.clock.sql()).await?;
                 for state in ItemState::ALL {
                     let n = depths.iter().find(|(of, _)| *of == state).map_or(0, |(_, n)| *n);
                     metrics::gauge!("tributary_queue_items", "lane" => lane.name, "state" => state.as_str())
                         .set(n as f64);
                 }
             }
-            let workers = engine::health::list_workers(&app.env, &mut conn).await?;
+            let workers = engine::health::list_workers(&app.env, conn).await?;
             for health in [Health::Alive, Health::Late, Health::Stalled, Health::Dead, Health::Stopped] {
                 let n = workers.iter().filter(|worker| worker.health() == health).count();
                 metrics::gauge!("tributary_workers", "health" => health.as_str()).set(n as f64);
@@ -119,9 +116,8 @@ impl Gauges {
             return;
         }
         *watched_at = Some(Instant::now());
-        let watched = store::within(Duration::from_secs(10), async {
-            store::claims::watched(&mut *app.env.db.acquire().await?, app.env.clock.sql()).await
-        });
+        let db = app.env.db.within(Duration::from_secs(10));
+        let watched = db.session(async |conn| store::claims::watched(conn, app.env.clock.sql()).await);
         for watched in watched.await.unwrap_or_default() {
             let tenant = watched.tenant_id.to_string();
             metrics::gauge!("tributary_activities_long_held", "tenant" => tenant.clone()).set(watched.long_held as f64);

@@ -17,7 +17,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
 use super::search::SourceRef;
 use super::sources::{InWords, Spend};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Jobs {
@@ -134,11 +134,7 @@ pub(crate) async fn list(
         before: query.before.map(JobId),
         limit: query.limit.unwrap_or(50).clamp(1, 200),
     };
-    let listed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        jobs::list(&mut tx, caller.tenant_id, filter).await
-    });
-    let listed = listed.await?;
+    let listed = app.env.db.read(&caller, async |tx| jobs::list(tx, caller.tenant_id, filter).await).await?;
     let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= filter.limit);
     let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
     Ok(Json(Jobs { jobs: listed.into_iter().map(Job::from).collect(), next_before }))
@@ -156,11 +152,8 @@ pub(crate) async fn one(
 }
 
 pub(crate) async fn load(app: &App, caller: &domain::Caller, id: JobId) -> Result<jobs::Job, ApiError> {
-    let found = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        jobs::get(&mut tx, caller.tenant_id, id).await
-    });
-    found.await?.ok_or(ApiError::NotFound("job"))
+    let found = app.env.db.read(caller, async |tx| jobs::get(tx, caller.tenant_id, id).await).await?;
+    found.ok_or(ApiError::NotFound("job"))
 }
 
 /// Has a failed or cancelled job go on from where it was.
@@ -178,7 +171,7 @@ pub(crate) async fn retry(
 
 pub(crate) async fn go_on(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {
     load(app, caller, id).await?;
-    match store::within(DB_LIMIT, syncs::retry(&app.env, caller, id)).await? {
+    match syncs::retry(&app.env, caller, id).await? {
         true => Ok(()),
         false => Err(ApiError::Conflict("only a job that failed or was cancelled can be tried again".into())),
     }
@@ -198,7 +191,7 @@ pub(crate) async fn cancel(
 
 pub(crate) async fn end(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {
     load(app, caller, id).await?;
-    match store::within(DB_LIMIT, syncs::cancel(&app.env, caller, id)).await? {
+    match syncs::cancel(&app.env, caller, id).await? {
         true => Ok(()),
         false => Err(ApiError::Conflict("the job is over already".into())),
     }

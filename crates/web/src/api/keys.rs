@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::auth::Managing;
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Keys {
@@ -58,11 +58,8 @@ pub(crate) struct MadeKey {
 /// The tenant's keys, without their secrets.
 #[utoipa::path(get, path = "/api/v1/keys", tag = "keys", responses((status = 200, body = Keys), (status = 403, body = Problem)))]
 pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> Result<Json<Keys>, ApiError> {
-    let keys = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        store::keys::list(&mut conn, caller.tenant_id).await
-    });
-    let keys = keys.await?.into_iter().map(|key| Key {
+    let keys = app.env.db.session(async |conn| store::keys::list(conn, caller.tenant_id).await).await?;
+    let keys = keys.into_iter().map(|key| Key {
         id: key.id,
         name: key.name,
         scopes: key.scopes,
@@ -94,15 +91,12 @@ pub(crate) async fn create(
     if person.is_some_and(|email| !email.contains('@') || email.len() > 254 || email.chars().any(char::is_control)) {
         return malformed("a person is named by an e-mail address");
     }
-    let made = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin().await?;
+    let made = app.env.db.write(async |tx| {
         let person_id = match person {
-            Some(email) => Some(store::people::ensure(&mut tx, caller.tenant_id, email).await?),
+            Some(email) => Some(store::people::ensure(tx, caller.tenant_id, email).await?),
             None => None,
         };
-        let made = store::keys::create(&mut tx, caller.tenant_id, person_id, name, &new.scopes).await?;
-        tx.commit().await?;
-        Ok(made)
+        store::keys::create(tx, caller.tenant_id, person_id, name, &new.scopes).await
     });
     let (id, secret) = made.await?;
     tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "key {id} was made by key {}", caller.key_id);
@@ -118,11 +112,8 @@ pub(crate) async fn revoke(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    let revoked = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        store::keys::revoke(&mut conn, caller.tenant_id, KeyId(id)).await
-    });
-    if !revoked.await? {
+    let revoked = app.env.db.session(async |conn| store::keys::revoke(conn, caller.tenant_id, KeyId(id)).await).await?;
+    if !revoked {
         return Err(ApiError::NotFound("key"));
     }
     app.callers.forget(KeyId(id));

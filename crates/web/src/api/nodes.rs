@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Nodes {
@@ -79,7 +79,7 @@ pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Re
 }
 
 pub(crate) async fn load(app: &App, caller: &domain::Caller) -> Result<Overview, ApiError> {
-    Ok(store::within(DB_LIMIT, waiting::overview(&app.env, caller)).await?)
+    Ok(waiting::overview(&app.env, caller).await?)
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -113,12 +113,9 @@ pub(crate) async fn apply(app: &App, caller: &domain::Caller, id: NodeId, change
         return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, what.into()));
     }
     let ChangeNode { enabled, concurrency } = change;
-    let changed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin().await?;
-        let is_there = nodes::change(&mut tx, caller.tenant_id, id, nodes::Change { enabled, concurrency }).await?;
+    let changed = app.env.db.write(async |tx| {
         tx.notify(notice(caller));
-        tx.commit().await?;
-        Ok(is_there)
+        nodes::change(tx, caller.tenant_id, id, nodes::Change { enabled, concurrency }).await
     });
     if changed.await? { Ok(()) } else { Err(ApiError::NotFound("device")) }
 }

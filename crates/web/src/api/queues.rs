@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Queues {
@@ -94,11 +94,10 @@ pub(crate) struct ItemsQuery {
 /// How many items are in which state, per lane.
 #[utoipa::path(get, path = "/api/v1/queues", tag = "queues", responses((status = 200, body = Queues)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Queues>, ApiError> {
-    let queues = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
+    let queues = app.env.db.session(async |conn| {
         let mut queues = Vec::new();
         for lane in &lanes::ALL {
-            queues.push(Queue::from(lane.queue().counts(&mut conn, app.env.clock.sql(), &caller).await?));
+            queues.push(Queue::from(lane.queue().counts(conn, app.env.clock.sql(), &caller).await?));
         }
         Ok(queues)
     });
@@ -168,11 +167,7 @@ pub(crate) async fn load_items(
     lane: &LaneEntry,
     page: Page,
 ) -> Result<Vec<store::queue::Item>, ApiError> {
-    let items = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        lane.queue().list(&mut conn, app.env.clock.sql(), caller, page).await
-    });
-    Ok(items.await?)
+    Ok(app.env.db.session(async |conn| lane.queue().list(conn, app.env.clock.sql(), caller, page).await).await?)
 }
 
 pub(crate) async fn load_item(
@@ -181,11 +176,8 @@ pub(crate) async fn load_item(
     lane: &LaneEntry,
     id: ItemId,
 ) -> Result<store::queue::Item, ApiError> {
-    let item = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        lane.queue().get(&mut conn, app.env.clock.sql(), caller, id).await
-    });
-    item.await?.ok_or(ApiError::NotFound("item"))
+    let item = app.env.db.session(async |conn| lane.queue().get(conn, app.env.clock.sql(), caller, id).await).await?;
+    item.ok_or(ApiError::NotFound("item"))
 }
 
 /// Does what was asked and returns the item as it is now; none when it goes on under another id.
@@ -196,17 +188,14 @@ pub(crate) async fn act_on(
     id: ItemId,
     action: Action,
 ) -> Result<Option<store::queue::Item>, ApiError> {
-    let acted = store::within(DB_LIMIT, async {
-        let at = app.env.clock.sql();
-        let mut tx = app.env.db.begin().await?;
-        if !lane.queue().act(&mut tx, at, caller, id, action).await? {
-            return Ok(None);
+    let at = app.env.clock.sql();
+    let acted = app.env.db.write(async |tx| {
+        if !lane.queue().act(tx, at, caller, id, action).await? {
+            return Err(ApiError::NotFound("item"));
         }
-        let now = lane.queue().get(&mut tx, at, caller, id).await?;
-        tx.commit().await?;
-        Ok(Some(now))
+        Ok(lane.queue().get(tx, at, caller, id).await?)
     });
-    acted.await?.ok_or(ApiError::NotFound("item"))
+    acted.await
 }
 
 /// Where the next page starts: after the last item of a full page.

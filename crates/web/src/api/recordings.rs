@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::auth::Hearing;
 use super::error::{ApiError, Problem};
 use super::extract::Path;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 /// Whatever is in the file, opened by itself it is no page that can do anything.
 const POLICY: &str = "default-src 'none'; media-src 'self'; sandbox";
@@ -42,11 +42,8 @@ pub(crate) async fn serve(
     id: ActivityId,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let seen = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        store::activities::get(&mut tx, caller.tenant_id, id).await
-    });
-    seen.await?.ok_or(ApiError::NotFound("activity"))?;
+    let seen = app.env.db.read(caller, async |tx| store::activities::get(tx, caller.tenant_id, id).await).await?;
+    seen.ok_or(ApiError::NotFound("activity"))?;
     let recording = recordings::open(&app.env, caller.tenant_id, id).await?;
     let etag = format!("\"{}\"", recording.key);
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::auth::{Caller, Credential};
 use super::error::ApiError;
 use super::nodes;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 const MOST_ROWS: i64 = 1_000;
 const ONE: &str = "application/vnd.pgrst.object+json";
@@ -139,12 +139,10 @@ pub(crate) async fn rpc(
         return Err(RestError::new(StatusCode::METHOD_NOT_ALLOWED, "PGRST117", "call it with POST"));
     }
     let arguments = object(&body)?;
-    let value = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        let called = rest::call(&mut tx, function, &arguments).await?;
+    let value = app.env.db.write_as(&caller, async |tx| {
+        let called = rest::call(tx, function, &arguments).await?;
         tx.notify_all(Notice::activities(caller.tenant_id, &called.changed, Op::Update));
-        tx.commit().await?;
-        Ok(called.value)
+        Ok::<_, RestError>(called.value)
     });
     let value = value.await?;
     // Of functions that give locks back, how many: those that claim return rows.
@@ -190,11 +188,10 @@ async fn select(
     headers: &HeaderMap,
 ) -> Result<Response, RestError> {
     let is_counted = prefers(headers, "count=exact");
-    let found = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        let rows = rest::select(&mut tx, table, wanted).await?;
+    let found = app.env.db.read(caller, async |tx| {
+        let rows = rest::select(tx, table, wanted).await?;
         let count = match is_counted {
-            true => Some(rest::count(&mut tx, table, &wanted.conditions).await?),
+            true => Some(rest::count(tx, table, &wanted.conditions).await?),
             false => None,
         };
         Ok((rows, count))
@@ -226,26 +223,24 @@ async fn update(
     if body.is_empty() {
         return Err(RestError::bad("PGRST102", "an update needs columns"));
     }
-    let updated = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        let before = drawn(&mut tx, table, caller).await?;
-        let rows = rest::update(&mut tx, table, &body, wanted).await?;
+    let updated = app.env.db.write_as(caller, async |tx| {
+        let before = drawn(tx, table, caller).await?;
+        let rows = rest::update(tx, table, &body, wanted).await?;
         // A row that is there and no longer matches is a lock that was lost; no row would look like success.
         let is_lost = rows.is_empty() && {
             let by_id: Vec<Condition> =
                 wanted.conditions.iter().filter(|condition| condition.column.0 == "id").cloned().collect();
-            !by_id.is_empty() && rest::count(&mut tx, table, &by_id).await? > 0
+            !by_id.is_empty() && rest::count(tx, table, &by_id).await? > 0
         };
         let (ids, rows): (Vec<Uuid>, Vec<Value>) = rows.into_iter().unzip();
         if table.name == "activities" && !ids.is_empty() {
             tx.notify(Notice::lane(Some(caller.tenant_id), RememberActivity::NAME, Op::Insert));
             tx.notify_all(Notice::activities(caller.tenant_id, &ids, Op::Update));
         }
-        if drawn(&mut tx, table, caller).await? != before {
+        if drawn(tx, table, caller).await? != before {
             tx.notify(nodes::notice(caller));
         }
-        tx.commit().await?;
-        Ok((rows, is_lost))
+        Ok::<_, RestError>((rows, is_lost))
     });
     let (rows, is_lost) = updated.await?;
     if is_lost {
@@ -273,15 +268,13 @@ async fn insert(
         return Err(RestError::new(StatusCode::FORBIDDEN, "42501", "rows of this table come in by their channels"));
     }
     let is_upsert = prefers(headers, "resolution=merge-duplicates");
-    let row = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        let before = drawn(&mut tx, table, caller).await?;
-        let row = rest::insert(&mut tx, table, &body, is_upsert, &wanted.columns).await?;
-        if drawn(&mut tx, table, caller).await? != before {
+    let row = app.env.db.write_as(caller, async |tx| {
+        let before = drawn(tx, table, caller).await?;
+        let row = rest::insert(tx, table, &body, is_upsert, &wanted.columns).await?;
+        if drawn(tx, table, caller).await? != before {
             tx.notify(nodes::notice(caller));
         }
-        tx.commit().await?;
-        Ok(row)
+        Ok::<_, RestError>(row)
     });
     let row = row.await?;
     if !prefers(headers, "return=representation") {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::auth::Operating;
 use super::error::{ApiError, Problem};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Schedules {
@@ -37,11 +37,7 @@ pub(crate) async fn list(State(app): State<App>, _: Operating) -> Result<Json<Sc
 }
 
 pub(crate) async fn load(app: &App) -> Result<Vec<store::schedules::Schedule>, ApiError> {
-    let schedules = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        store::schedules::list(&mut conn).await
-    });
-    Ok(schedules.await?)
+    Ok(app.env.db.session(async |conn| store::schedules::list(conn).await).await?)
 }
 
 impl From<store::schedules::Schedule> for Schedule {

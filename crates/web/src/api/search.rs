@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -23,8 +22,6 @@ use crate::app::App;
 /// Longer than a question, shorter than a document.
 const MOST_CHARS: usize = 2_000;
 const MOST_HITS: i64 = 100;
-/// Embedding the query, and then the database.
-const LIMIT: Duration = Duration::from_secs(9);
 
 /// What a search answers, to programs and in a terminal alike.
 #[derive(Serialize, ToSchema)]
@@ -203,7 +200,7 @@ pub(crate) async fn search(
 
 pub(crate) async fn ask(app: &App, caller: &domain::Caller, query: SearchQuery) -> Result<recall::Answer, ApiError> {
     let query = query.checked()?;
-    Ok(store::within(LIMIT, recall::search(&app.env, caller, &query)).await?)
+    Ok(recall::search(&app.env, caller, &query).await?)
 }
 
 impl Found {

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 /// How many of the latest events a source tells.
 const EVENTS: i64 = 50;
@@ -103,11 +103,8 @@ impl From<sources::Source> for Source {
 /// The tenant's sources, the oldest first.
 #[utoipa::path(get, path = "/api/v1/sources", tag = "sources", responses((status = 200, body = Sources)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Sources>, ApiError> {
-    let listed = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        sources::list(&mut tx, caller.tenant_id, None).await
-    });
-    Ok(Json(Sources { sources: listed.await?.into_iter().map(Source::from).collect() }))
+    let listed = app.env.db.read(&caller, async |tx| sources::list(tx, caller.tenant_id, None).await).await?;
+    Ok(Json(Sources { sources: listed.into_iter().map(Source::from).collect() }))
 }
 
 /// A source with what it brought, what that took, and what happened lately.
@@ -178,12 +175,11 @@ pub(crate) async fn one(
     Path(id): Path<Uuid>,
 ) -> Result<Json<WholeSource>, ApiError> {
     let (id, tenant_id) = (SourceId(id), caller.tenant_id);
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&caller).await?;
-        let Some(source) = sources::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
-        let counts = sources::counts(&mut tx, tenant_id, id).await?;
-        let spend = jobs::spend(&mut tx, tenant_id, id).await?;
-        Ok(Some((source, counts, spend, sources::events(&mut tx, tenant_id, Some(id), EVENTS).await?)))
+    let loaded = app.env.db.read(&caller, async |tx| {
+        let Some(source) = sources::get(tx, tenant_id, id).await? else { return Ok(None) };
+        let counts = sources::counts(tx, tenant_id, id).await?;
+        let spend = jobs::spend(tx, tenant_id, id).await?;
+        Ok(Some((source, counts, spend, sources::events(tx, tenant_id, Some(id), EVENTS).await?)))
     });
     let (source, counts, spend, events) = loaded.await?.ok_or(ApiError::NotFound("source"))?;
     let of_type = |(document_type, documents)| OfType { document_type, documents };
@@ -197,11 +193,8 @@ pub(crate) async fn one(
 
 /// One of the caller's sources.
 pub(crate) async fn load(app: &App, caller: &domain::Caller, id: SourceId) -> Result<sources::Source, ApiError> {
-    let found = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        sources::get(&mut tx, caller.tenant_id, id).await
-    });
-    found.await?.ok_or(ApiError::NotFound("source"))
+    let found = app.env.db.read(caller, async |tx| sources::get(tx, caller.tenant_id, id).await).await?;
+    found.ok_or(ApiError::NotFound("source"))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -338,8 +331,11 @@ pub(crate) async fn set_sync_every(
     id: SourceId,
     every: Duration,
 ) -> Result<(), ApiError> {
-    let set = store::within(DB_LIMIT, decisions::set_sync_every(&app.env, caller.tenant_id, id, every));
-    if set.await? { Ok(()) } else { Err(ApiError::NotFound("source")) }
+    if decisions::set_sync_every(&app.env, caller.tenant_id, id, every).await? {
+        Ok(())
+    } else {
+        Err(ApiError::NotFound("source"))
+    }
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -389,8 +385,7 @@ pub(crate) async fn start_sync(
     if matches!(kind, Some(JobKind::Push | JobKind::Backfill)) {
         return Err(malformed("kind is full or delta"));
     }
-    let asked = syncs::sync(&app.env, caller.tenant_id, id, kind, &caller.key_name);
-    store::within(DB_LIMIT, asked).await?.ok_or(ApiError::NotFound("source"))
+    syncs::sync(&app.env, caller.tenant_id, id, kind, &caller.key_name).await?.ok_or(ApiError::NotFound("source"))
 }
 
 /// Stops syncing a source until it is resumed. What runs stops at its next page.
@@ -423,13 +418,11 @@ pub(crate) async fn set_paused(
     id: SourceId,
     is_paused: bool,
 ) -> Result<(), ApiError> {
-    let changed = store::within(DB_LIMIT, async {
-        match is_paused {
-            true => syncs::pause_source(&app.env, caller.tenant_id, id).await,
-            false => syncs::resume_source(&app.env, caller.tenant_id, id).await,
-        }
-    });
-    if changed.await? { Ok(()) } else { Err(ApiError::NotFound("source")) }
+    let is_there = match is_paused {
+        true => syncs::pause_source(&app.env, caller.tenant_id, id).await?,
+        false => syncs::resume_source(&app.env, caller.tenant_id, id).await?,
+    };
+    if is_there { Ok(()) } else { Err(ApiError::NotFound("source")) }
 }
 
 fn malformed(what: impl Into<String>) -> ApiError {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::auth::Reading;
 use super::error::ApiError;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 /// Rows shown: a year, also of somebody who tries several models.
 const MOST_ROWS: i64 = 24;
@@ -45,11 +45,7 @@ pub(crate) async fn show(State(app): State<App>, Reading(caller): Reading) -> Re
 }
 
 pub(crate) async fn load(app: &App, caller: &Caller) -> Result<Vec<Month>, ApiError> {
-    let months = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(caller).await?;
-        spend::months(&mut tx, caller.tenant_id, MOST_ROWS).await
-    });
-    Ok(months.await?)
+    Ok(app.env.db.read(caller, async |tx| spend::months(tx, caller.tenant_id, MOST_ROWS).await).await?)
 }
 
 impl From<Month> for UsedMonth {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::auth::Operating;
 use super::error::{ApiError, Problem};
 use super::extract::Path;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Workers {
@@ -75,11 +75,10 @@ pub(crate) async fn one(State(app): State<App>, _: Operating, Path(id): Path<Uui
 
 /// Workers and their lanes.
 pub(crate) async fn load(app: &App) -> Result<Vec<(store::workers::Worker, Vec<LaneState>)>, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        let workers = engine::health::list_workers(&app.env, &mut conn).await?;
+    let loaded = app.env.db.session(async |conn| {
+        let workers = engine::health::list_workers(&app.env, conn).await?;
         let ids: Vec<Uuid> = workers.iter().map(|worker| worker.id).collect();
-        let lanes = store::workers::lanes_of(&mut conn, &ids).await?;
+        let lanes = store::workers::lanes_of(conn, &ids).await?;
         Ok((workers, lanes))
     });
     let (workers, lanes) = loaded.await?;

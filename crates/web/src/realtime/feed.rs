@@ -14,7 +14,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 use crate::ring::Ring;
 
 /// The size of all rows kept for slow readers, for all sockets together.
@@ -214,22 +214,16 @@ async fn tell(
 
 /// Finds new rows that wait for an agent.
 async fn look(app: &App, tenant_id: TenantId) -> store::Result<Vec<Uuid>> {
-    store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        store::activities::new_and_raw(&mut conn, app.env.clock.sql(), tenant_id, NEW_FOR).await
-    })
-    .await
+    let at = app.env.clock.sql();
+    app.env.db.session(async |conn| store::activities::new_and_raw(conn, at, tenant_id, NEW_FOR).await).await
 }
 
 async fn load(app: &App, tenant_id: TenantId, changes: &[(Op, Uuid)]) -> store::Result<()> {
     let table = Table::find("activities").ok_or(store::Error::Conflict("there are no activities"))?;
     let ids: Vec<Uuid> = changes.iter().map(|(_, id)| *id).collect::<HashSet<_>>().into_iter().collect();
-    let rows = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        store::rest::rows(&mut conn, table, tenant_id, &ids, ROW_BYTES as i32).await
-    });
-    let rows: HashMap<Uuid, (Value, bool)> =
-        rows.await?.into_iter().map(|(id, row, is_cut)| (id, (row, is_cut))).collect();
+    let most = ROW_BYTES as i32;
+    let rows = app.env.db.session(async |conn| store::rest::rows(conn, table, tenant_id, &ids, most).await).await?;
+    let rows: HashMap<Uuid, (Value, bool)> = rows.into_iter().map(|(id, row, is_cut)| (id, (row, is_cut))).collect();
     let at = app.env.clock.now();
     for (op, id) in changes {
         // A deleted row has a notice of its own.

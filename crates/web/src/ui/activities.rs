@@ -30,7 +30,7 @@ use crate::api::contacts::{AddContact, ContactsQuery, add};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::api::recordings;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 const PAGE: i64 = 50;
 /// How many contacts the field offers.
@@ -145,21 +145,20 @@ pub(crate) async fn show(
     Path(id): Path<Uuid>,
     Query(query): Query<DoneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&visitor).await?;
-        let Some(activity) = activities::get(&mut tx, visitor.tenant_id, ActivityId(id)).await? else {
+    let loaded = app.env.db.read(&visitor, async |tx| {
+        let Some(activity) = activities::get(tx, visitor.tenant_id, ActivityId(id)).await? else {
             return Ok(None);
         };
         let contact = match activity.contact_id {
-            Some(id) => contacts::get(&mut tx, visitor.tenant_id, ContactId(id)).await?,
+            Some(id) => contacts::get(tx, visitor.tenant_id, ContactId(id)).await?,
             None => None,
         };
-        let document = documents::of_activity(&mut tx, visitor.tenant_id, ActivityId(id)).await?;
-        let files = activities::attachments(&mut tx, visitor.tenant_id, ActivityId(id)).await?;
-        tx.rollback().await?; // nothing was written
-        Ok(Some((activity, contact, document, files, engine::waiting::overview(&app.env, &visitor).await?)))
+        let document = documents::of_activity(tx, visitor.tenant_id, ActivityId(id)).await?;
+        let files = activities::attachments(tx, visitor.tenant_id, ActivityId(id)).await?;
+        Ok(Some((activity, contact, document, files)))
     });
-    let (activity, contact, document, files, overview) = loaded.await?.ok_or(ApiError::NotFound("activity"))?;
+    let (activity, contact, document, files) = loaded.await?.ok_or(ApiError::NotFound("activity"))?;
+    let overview = engine::waiting::overview(&app.env, &visitor).await?;
     let now = app.env.clock.now();
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut card = Card::new(&activity, contact.as_ref(), &overview, now);
@@ -208,11 +207,8 @@ pub(crate) async fn attachment(
     visitor: Visitor,
     Path((id, nth)): Path<(Uuid, usize)>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let files = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&visitor).await?;
-        activities::attachments(&mut tx, visitor.tenant_id, ActivityId(id)).await
-    });
-    let files = files.await?;
+    let (id, tenant_id) = (ActivityId(id), visitor.tenant_id);
+    let files = app.env.db.read(&visitor, async |tx| activities::attachments(tx, tenant_id, id).await).await?;
     let file = files.get(nth).ok_or(ApiError::NotFound("file"))?;
     let key = file.blob_key.parse().map_err(|_| ApiError::NotFound("file"))?;
     let (_, pieces) = app.env.blobs.get_stream(visitor.tenant_id, &key).await?.ok_or(ApiError::NotFound("file"))?;
@@ -252,15 +248,10 @@ pub(crate) async fn act(
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
     let (is_done, flash) = match action.as_str() {
-        "retry" => {
-            (store::within(DB_LIMIT, desk::retry(&app.env, caller.tenant_id, ActivityId(id))).await?, Flash::Retried)
-        }
+        "retry" => (desk::retry(&app.env, caller.tenant_id, ActivityId(id)).await?, Flash::Retried),
         "skip" => {
             let by = clipped(&caller.key_name, 60);
-            (
-                store::within(DB_LIMIT, desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by)).await?,
-                Flash::Skipped,
-            )
+            (desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by).await?, Flash::Skipped)
         }
         _ => return Err(ApiError::NotFound("page")),
     };
@@ -347,11 +338,10 @@ pub(crate) async fn link(
 
 /// Whoever has the activity's address by now, else a new contact of it.
 async fn contact_of(app: &App, caller: &domain::Caller, id: ActivityId) -> Result<ContactId, ApiError> {
-    let found = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        let Some(activity) = activities::get(&mut conn, caller.tenant_id, id).await? else { return Ok(None) };
+    let found = app.env.db.session(async |conn| {
+        let Some(activity) = activities::get(conn, caller.tenant_id, id).await? else { return Ok(None) };
         let party = activity.party().unwrap_or_default().to_owned();
-        let known = contacts::find(&mut conn, caller.tenant_id, &party).await?;
+        let known = contacts::find(conn, caller.tenant_id, &party).await?;
         Ok(Some((activity, party, known)))
     });
     let (activity, party, known) = found.await?.ok_or(ApiError::NotFound("activity"))?;

@@ -18,7 +18,7 @@ use super::{Posted, Visitor, html};
 use crate::api::channels::{ChannelSettings, RotateChannel, change_to, checked_limit, checked_settings, rotate_now};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 const EVENTS: i64 = 20;
 const REFUSALS: i64 = 50;
@@ -75,17 +75,16 @@ pub(crate) async fn show(
 ) -> Result<impl IntoResponse, ApiError> {
     let (id, tenant_id) = (ChannelId(id), visitor.tenant_id);
     let may_manage = visitor.may(Scope::Service);
-    let loaded = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        let Some(channel) = channels::get(&mut conn, tenant_id, id).await? else { return Ok(None) };
+    let loaded = app.env.db.session(async |conn| {
+        let Some(channel) = channels::get(conn, tenant_id, id).await? else { return Ok(None) };
         let secrets = match may_manage {
-            true => channels::secrets(&mut conn, &app.env.vault, tenant_id, id).await?,
+            true => channels::secrets(conn, &app.env.vault, tenant_id, id).await?,
             false => None,
         };
         let wanted = Wanted { of: Of::Channel(id), before: None, limit: EVENTS };
-        let events = activities::list(&mut conn, tenant_id, wanted).await?;
+        let events = activities::list(conn, tenant_id, wanted).await?;
         let refusals = match may_manage {
-            true => channels::refusals(&mut conn, tenant_id, id, REFUSALS).await?,
+            true => channels::refusals(conn, tenant_id, id, REFUSALS).await?,
             false => Vec::new(),
         };
         Ok(Some((channel, secrets, events, refusals)))

@@ -15,7 +15,7 @@ use super::{Posted, Visitor, html};
 use crate::api::channels::{AddChannel, add, remove, set_active};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 pub(super) const HERE: &str = "/settings/channels";
 
@@ -103,18 +103,18 @@ async fn page(
     typed: Typed,
 ) -> Result<Response, ApiError> {
     let may_manage = visitor.may(Scope::Service);
-    let loaded = store::within(DB_LIMIT, async {
-        let (mut conn, mut all) = (app.env.db.acquire().await?, Vec::new());
-        for channel in channels::list(&mut conn, visitor.tenant_id).await? {
+    let loaded = app.env.db.session(async |conn| {
+        let mut all = Vec::new();
+        for channel in channels::list(conn, visitor.tenant_id).await? {
             // The URL is half of what opens a channel: for who manages it alone.
             let secrets = match may_manage {
-                true => channels::secrets(&mut conn, &app.env.vault, visitor.tenant_id, ChannelId(channel.id)).await?,
+                true => channels::secrets(conn, &app.env.vault, visitor.tenant_id, ChannelId(channel.id)).await?,
                 false => None,
             };
             all.push((channel, secrets));
         }
         let refusing = match may_manage {
-            true => channels::refusing(&mut conn, app.env.clock.sql(), visitor.tenant_id, 1).await?,
+            true => channels::refusing(conn, app.env.clock.sql(), visitor.tenant_id, 1).await?,
             false => Vec::new(),
         };
         Ok((all, refusing))

@@ -18,7 +18,7 @@ use super::{Posted, Visitor, feed, html};
 use crate::api::contacts::{AddContact, ContactsQuery, add, load_list};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Template)]
 #[template(path = "contacts.html")]
@@ -146,10 +146,9 @@ pub(crate) async fn show(
     Query(query): Query<DoneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (id, tenant_id) = (ContactId(id), visitor.tenant_id);
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&visitor).await?;
-        let Some(contact) = contacts::get(&mut tx, tenant_id, id).await? else { return Ok(None) };
-        Ok(Some((contact, contacts::addresses(&mut tx, tenant_id, id).await?)))
+    let loaded = app.env.db.read(&visitor, async |tx| {
+        let Some(contact) = contacts::get(tx, tenant_id, id).await? else { return Ok(None) };
+        Ok(Some((contact, contacts::addresses(tx, tenant_id, id).await?)))
     });
     let (contact, addresses) = loaded.await?.ok_or(ApiError::NotFound("contact"))?;
     let before = query.before.map(ActivityId);

@@ -18,7 +18,7 @@ use super::{Visitor, html};
 use crate::api::documents::{Chunk, Loaded, load};
 use crate::api::error::ApiError;
 use crate::api::extract::Path;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 /// Originals up to here are shown on the page; larger ones are behind their link.
 const MOST_ORIGINAL_BYTES: u64 = 256 * 1024;
@@ -158,10 +158,9 @@ async fn load_activity(
     let Some(id) = document.external_id.strip_prefix("activity:").and_then(|id| id.parse().ok()).map(ActivityId) else {
         return Ok((None, None));
     };
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(visitor).await?;
-        let activity = activities::get(&mut tx, visitor.tenant_id, id).await?;
-        let payload = activities::payload(&mut tx, visitor.tenant_id, id).await?;
+    let loaded = app.env.db.read(visitor, async |tx| {
+        let activity = activities::get(tx, visitor.tenant_id, id).await?;
+        let payload = activities::payload(tx, visitor.tenant_id, id).await?;
         Ok((activity, payload))
     });
     Ok(loaded.await?)

@@ -19,7 +19,7 @@ use super::text::{clipped, plural};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Query, blank_is_none};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 const PAGE: i64 = 50;
 
@@ -39,16 +39,14 @@ pub(super) async fn load(
     of: Of,
     before: Option<ActivityId>,
 ) -> Result<Timeline, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(visitor).await?;
-        let listed = activities::list(&mut tx, visitor.tenant_id, Wanted { of, before, limit: PAGE }).await?;
+    let loaded = app.env.db.read(visitor, async |tx| {
+        let listed = activities::list(tx, visitor.tenant_id, Wanted { of, before, limit: PAGE }).await?;
         let ids: Vec<i64> = listed.iter().filter_map(|activity| activity.contact_id).collect();
-        let known = contacts::get_all(&mut tx, visitor.tenant_id, &ids).await?;
-        let dead = dead_letters::count(&mut tx, visitor.tenant_id).await?;
-        tx.rollback().await?; // nothing was written
-        Ok((listed, known, dead, engine::waiting::overview(&app.env, visitor).await?))
+        let known = contacts::get_all(tx, visitor.tenant_id, &ids).await?;
+        Ok((listed, known, dead_letters::count(tx, visitor.tenant_id).await?))
     });
-    let (listed, known, dead, overview) = loaded.await?;
+    let (listed, known, dead) = loaded.await?;
+    let overview = engine::waiting::overview(&app.env, visitor).await?;
     let now = app.env.clock.now();
     let known: HashMap<i64, _> = known.iter().map(|contact| (contact.id, contact)).collect();
     let card = |activity: &activities::Activity| {

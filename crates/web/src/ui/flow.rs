@@ -51,13 +51,14 @@ pub(super) struct NewestRow {
 
 pub(super) async fn load(app: &App, caller: &Caller) -> store::Result<FlowPart> {
     let (at, now) = (app.env.clock.sql(), app.env.clock.now());
-    let mut tx = app.env.db.begin_as(caller).await?;
-    let per_minute = activities::count_per_minute(&mut tx, at, caller.tenant_id).await?;
-    let flow = activities::flow(&mut tx, at, caller.tenant_id).await?;
-    let totals = documents::totals(&mut tx).await?;
-    let remembered = documents::newest(&mut tx, NEWEST).await?;
-    let on_the_way = activities::unremembered(&mut tx, caller.tenant_id, NEWEST).await?;
-    tx.rollback().await?; // nothing was written
+    let loaded = app.env.db.read(caller, async |tx| {
+        let per_minute = activities::count_per_minute(tx, at, caller.tenant_id).await?;
+        let flow = activities::flow(tx, at, caller.tenant_id).await?;
+        let totals = documents::totals(tx).await?;
+        let remembered = documents::newest(tx, NEWEST).await?;
+        Ok((per_minute, flow, totals, remembered, activities::unremembered(tx, caller.tenant_id, NEWEST).await?))
+    });
+    let (per_minute, flow, totals, remembered, on_the_way) = loaded.await?;
     let mut newest: Vec<NewestRow> = remembered.iter().map(|listed| NewestRow::remembered(listed, now)).collect();
     newest.extend(on_the_way.iter().map(|activity| NewestRow::on_the_way(activity, now)));
     newest.sort_by_key(|row| std::cmp::Reverse(row.time));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Posted;
 use crate::api::error::ApiError;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 /// Keys of one person for one site that are good at once: the site may be open in several tabs and on several devices, and what was claimed with
 /// a key is completed with it.
@@ -35,13 +35,11 @@ pub(crate) async fn tell(State(app): State<App>, posted: Posted<Framed>) -> Resu
     };
     caller.need(Scope::Agent)?; // or a key that may only look would make itself another
     let person_id = caller.person_id.ok_or(ApiError::Forbidden("this key belongs to nobody who could have agents"))?;
-    let made = store::within(DB_LIMIT, async {
-        let (tenant_id, name) = (caller.tenant_id, format!("frame {origin}"));
-        let mut tx = app.env.db.begin().await?;
-        let revoked = store::keys::revoke_older(&mut tx, tenant_id, person_id, &name, KEPT - 1).await?;
-        let made = store::keys::create(&mut tx, tenant_id, Some(person_id), &name, &[Scope::Agent]).await?;
-        tx.commit().await?;
-        Ok((revoked, made))
+    let (tenant_id, name) = (caller.tenant_id, format!("frame {origin}"));
+    let made = app.env.db.write(async |tx| {
+        let revoked = store::keys::revoke_older(tx, tenant_id, person_id, &name, KEPT - 1).await?;
+        let made = store::keys::create(tx, tenant_id, Some(person_id), &name, &[Scope::Agent]).await?;
+        Ok::<_, ApiError>((revoked, made))
     });
     let (revoked, (id, secret)) = made.await?;
     revoked.into_iter().for_each(|id| app.callers.forget(id));

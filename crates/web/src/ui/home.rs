@@ -17,7 +17,8 @@ use super::sources::{EventRow, SourceCard, Watched, watch};
 use super::text::{When, clipped, number, shown, span, with_code};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
-use crate::app::{App, DB_LIMIT};
+use crate::api::schedules;
+use crate::app::App;
 
 /// So many of the latest events of sources are told.
 const EVENTS: i64 = 8;
@@ -65,21 +66,12 @@ struct ScheduleRow {
 }
 
 pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<impl IntoResponse, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let overview = engine::health::overview(&app.env, &visitor).await?;
-        let schedules = if visitor.operates() {
-            let mut conn = app.env.db.acquire().await?;
-            store::schedules::list(&mut conn).await?
-        } else {
-            Vec::new()
-        };
-        let flow = flow::load(&app, &visitor).await?;
-        let watched = watch(&app, &visitor, None).await?;
-        let mut tx = app.env.db.begin_as(&visitor).await?;
-        let events = store::sources::events(&mut tx, visitor.tenant_id, None, EVENTS).await?;
-        Ok((overview, schedules, flow, watched, events))
-    });
-    let (overview, schedules, flow, watched, events) = loaded.await?;
+    let overview = engine::health::overview(&app.env, &visitor).await?;
+    let schedules = if visitor.operates() { schedules::load(&app).await? } else { Vec::new() };
+    let flow = flow::load(&app, &visitor).await?;
+    let watched = watch(&app, &visitor, None).await?;
+    let events = async |tx: &mut store::Tx| store::sources::events(tx, visitor.tenant_id, None, EVENTS).await;
+    let events = app.env.db.read(&visitor, events).await?;
     let now = app.env.clock.now();
     html(&HomePage {
         layout: Layout::new(&visitor, now, "Home", "/"),

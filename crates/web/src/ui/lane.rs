@@ -16,7 +16,7 @@ use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::api::queues::{find_lane, next_before};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 const PAGE: i64 = 50;
 
@@ -82,10 +82,10 @@ pub(crate) async fn show(
 ) -> Result<impl IntoResponse, ApiError> {
     let lane = find_lane(&name)?;
     let page = Page { state: query.state, before: query.before, limit: PAGE };
-    let loaded = store::within(DB_LIMIT, async {
-        let (mut conn, at) = (app.env.db.acquire().await?, app.env.clock.sql());
-        let counts = lane.queue().counts(&mut conn, at, &visitor).await?;
-        Ok((counts, lane.queue().list(&mut conn, at, &visitor, page).await?))
+    let loaded = app.env.db.session(async |conn| {
+        let at = app.env.clock.sql();
+        let counts = lane.queue().counts(conn, at, &visitor).await?;
+        Ok((counts, lane.queue().list(conn, at, &visitor, page).await?))
     });
     let (counts, items) = loaded.await?;
     let now = app.env.clock.now();

@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::text::{When, number};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 #[derive(Template)]
 #[template(path = "queues.html")]
@@ -38,11 +38,10 @@ pub(super) struct Cell {
 
 pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<impl IntoResponse, ApiError> {
     let now = app.env.clock.now();
-    let counts = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
+    let counts = app.env.db.session(async |conn| {
         let mut counts = Vec::new();
         for lane in &lanes::ALL {
-            counts.push(lane.queue().counts(&mut conn, app.env.clock.sql(), &visitor).await?);
+            counts.push(lane.queue().counts(conn, app.env.clock.sql(), &visitor).await?);
         }
         Ok(counts)
     });

@@ -20,7 +20,7 @@ use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::Query;
 use crate::api::search::{SearchQuery, ask};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 const HITS: i64 = 20;
 
@@ -76,10 +76,9 @@ pub(crate) async fn show(
     visitor: Visitor,
     Query(query): Query<SearchQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let loaded = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(&visitor).await?;
-        let (totals, types) = (documents::totals(&mut tx).await?, documents::types(&mut tx).await?);
-        Ok((totals, types, sources::list(&mut tx).await?))
+    let loaded = app.env.db.read(&visitor, async |tx| {
+        let (totals, types) = (documents::totals(tx).await?, documents::types(tx).await?);
+        Ok((totals, types, sources::list(tx).await?))
     });
     let (totals, types, sources) = loaded.await?;
     let (now, q) = (app.env.clock.now(), query.q.trim().to_owned());
@@ -114,11 +113,8 @@ pub(super) async fn clients_of(
     visitor: &Visitor,
     documents: &[Uuid],
 ) -> Result<HashMap<Uuid, String>, ApiError> {
-    let found = store::within(DB_LIMIT, async {
-        let mut tx = app.env.db.begin_as(visitor).await?;
-        clients::of_documents(&mut tx, documents).await
-    });
-    Ok(found.await?.into_iter().map(|(document, client)| (document, format!("/clients/{client}"))).collect())
+    let found = app.env.db.read(visitor, async |tx| clients::of_documents(tx, documents).await).await?;
+    Ok(found.into_iter().map(|(document, client)| (document, format!("/clients/{client}"))).collect())
 }
 
 fn size(totals: Totals) -> String {

@@ -22,7 +22,7 @@ use crate::api::auth::{Credential, SESSION_COOKIE, authenticate};
 use crate::api::error::ApiError;
 use crate::api::extract::{Form, Query};
 use crate::api::origin;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 use crate::server::{Peer, client_address};
 
 const MOST_FAILURES: u32 = 20;
@@ -79,9 +79,8 @@ pub(crate) async fn with_key(
         app.failures.count(address);
         return page(StatusCode::UNAUTHORIZED, &form.next, "This key is not known here, or was revoked.");
     };
-    let session = store::within(DB_LIMIT, async {
-        let mut conn = app.env.db.acquire().await?;
-        store::sessions::new_session(&mut conn, app.env.clock.sql(), caller.tenant_id, caller.key_id).await
+    let session = app.env.db.session(async |conn| {
+        store::sessions::new_session(conn, app.env.clock.sql(), caller.tenant_id, caller.key_id).await
     });
     Ok(enter(&app, &session.await?, &form.next))
 }
@@ -93,14 +92,10 @@ pub(crate) async fn with_link(
     Form(form): Form<LinkForm>,
 ) -> Result<Response, ApiError> {
     let address = check(&app, peer.ip(), &headers)?;
-    let session = store::within(DB_LIMIT, async {
-        // One transaction: a link that is used up has made its session.
-        let mut tx = app.env.db.begin().await?;
-        let session = store::sessions::redeem_link(&mut tx, app.env.clock.sql(), &form.once).await?;
-        tx.commit().await?;
-        Ok(session)
-    });
-    match session.await? {
+    // One transaction: a link that is used up has made its session.
+    let redeemed =
+        app.env.db.write(async |tx| store::sessions::redeem_link(tx, app.env.clock.sql(), &form.once).await).await?;
+    match redeemed {
         Some(session) => Ok(enter(&app, &session, &form.next)),
         None => {
             app.failures.count(address);
@@ -118,11 +113,7 @@ pub(crate) async fn again() -> Redirect {
 pub(crate) async fn sign_out(State(app): State<App>, posted: Posted<Nothing>) -> Result<Response, ApiError> {
     let Posted { caller, form: Nothing {} } = posted;
     if let Credential::Session(session) = &caller.credential {
-        let ended = store::within(DB_LIMIT, async {
-            let mut conn = app.env.db.acquire().await?;
-            store::sessions::end(&mut conn, session).await
-        });
-        ended.await?;
+        app.env.db.session(async |conn| store::sessions::end(conn, session).await).await?;
         app.callers.forget(caller.key_id);
     }
     let cookie = cookie("", 0, &app);

@@ -34,7 +34,7 @@ use crate::api::extract::{Path, Query};
 use crate::api::failures::{leave_out, read_again};
 use crate::api::forget::let_go;
 use crate::api::sources::{AddSource, add, load, set_paused, set_sync_every, start_sync};
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 const DOCUMENTS: i64 = 10;
 const JOBS: i64 = 20;
@@ -131,22 +131,20 @@ pub(crate) async fn show(
     Query(query): Query<SourceQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (id, tenant_id) = (SourceId(id), visitor.tenant_id);
-    let loaded = store::within(DB_LIMIT, async {
-        let Some(watched) = watch(&app, &visitor, Some(id)).await?.pop() else { return Ok(None) };
-        let mut tx = app.env.db.begin_as(&visitor).await?;
-        let counts = accounts::counts(&mut tx, tenant_id, id).await?;
-        let newest = documents::of_source(&mut tx, id, DOCUMENTS).await?;
-        let spend = jobs::spend(&mut tx, tenant_id, id).await?;
+    let watched = watch(&app, &visitor, Some(id)).await?.pop().ok_or(ApiError::NotFound("source"))?;
+    let loaded = app.env.db.read(&visitor, async |tx| {
+        let counts = accounts::counts(tx, tenant_id, id).await?;
+        let newest = documents::of_source(tx, id, DOCUMENTS).await?;
+        let spend = jobs::spend(tx, tenant_id, id).await?;
         let of_source = Filter { source_id: Some(id), limit: JOBS, ..Filter::default() };
-        let listed = jobs::list(&mut tx, tenant_id, of_source).await?;
-        let failed = failures::list(&mut tx, tenant_id, id, FAILURES).await?;
-        let n_failed = failures::count(&mut tx, tenant_id, id).await?;
-        let events = accounts::events(&mut tx, tenant_id, Some(id), EVENTS).await?;
-        let counted = forgotten::count(&mut tx, tenant_id, id).await?;
-        Ok(Some((watched, (counts, newest), spend, listed, (failed, n_failed), events, counted)))
+        let listed = jobs::list(tx, tenant_id, of_source).await?;
+        let failed = failures::list(tx, tenant_id, id, FAILURES).await?;
+        let n_failed = failures::count(tx, tenant_id, id).await?;
+        let events = accounts::events(tx, tenant_id, Some(id), EVENTS).await?;
+        let counted = forgotten::count(tx, tenant_id, id).await?;
+        Ok(((counts, newest), spend, listed, (failed, n_failed), events, counted))
     });
-    let loaded = loaded.await?.ok_or(ApiError::NotFound("source"))?;
-    let (watched, (counts, newest), spent, listed, (failed, n_failed), events, counted) = loaded;
+    let ((counts, newest), spent, listed, (failed, n_failed), events, counted) = loaded.await?;
     let now = app.env.clock.now();
     let card = SourceCard::new(&app, &watched, now);
     let (source, may_act) = (&watched.source, visitor.may(Scope::Write) && !watched.is_being_forgotten);

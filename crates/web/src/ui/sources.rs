@@ -26,7 +26,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::Query;
 use crate::api::sources::{AddSource, add};
 use crate::api::usage;
-use crate::app::{App, DB_LIMIT};
+use crate::app::App;
 
 pub(super) const HERE: &str = "/sources";
 
@@ -118,22 +118,22 @@ pub(super) struct Watched {
 /// The caller's sources, the oldest first, or just one.
 pub(super) async fn watch(app: &App, caller: &Caller, only: Option<SourceId>) -> store::Result<Vec<Watched>> {
     let tenant_id = caller.tenant_id;
-    let mut conn = app.env.db.acquire().await?;
-    let going = forgotten::under_way(&mut conn, tenant_id).await?;
-    drop(conn);
-    let mut tx = app.env.db.begin_as(caller).await?;
-    let mut watched = Vec::new();
-    for source in sources::list(&mut tx, tenant_id, only).await? {
-        let job = match source.live_job {
-            Some(id) => jobs::get(&mut tx, tenant_id, JobId(id)).await?,
-            None => {
-                let newest = Filter { source_id: Some(SourceId(source.id)), limit: 1, ..Filter::default() };
-                jobs::list(&mut tx, tenant_id, newest).await?.pop()
-            }
-        };
-        watched.push(Watched { is_being_forgotten: going.contains(&source.id), source, job });
-    }
-    Ok(watched)
+    let going = app.env.db.session(async |conn| forgotten::under_way(conn, tenant_id).await).await?;
+    let watched = app.env.db.read(caller, async |tx| {
+        let mut watched = Vec::new();
+        for source in sources::list(tx, tenant_id, only).await? {
+            let job = match source.live_job {
+                Some(id) => jobs::get(tx, tenant_id, JobId(id)).await?,
+                None => {
+                    let newest = Filter { source_id: Some(SourceId(source.id)), limit: 1, ..Filter::default() };
+                    jobs::list(tx, tenant_id, newest).await?.pop()
+                }
+            };
+            watched.push(Watched { is_being_forgotten: going.contains(&source.id), source, job });
+        }
+        Ok(watched)
+    });
+    watched.await
 }
 
 impl SourceCard {
@@ -288,7 +288,7 @@ pub(crate) async fn show(
 }
 
 async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Result<Response, ApiError> {
-    let watched = store::within(DB_LIMIT, watch(app, visitor, None)).await?;
+    let watched = watch(app, visitor, None).await?;
     let months = usage::load(app, visitor).await?;
     let now = app.env.clock.now();
     let page = SourcesPage {
