@@ -1,12 +1,13 @@
 //! The one middleware: request id, span, metrics, time limit, panics, headers, and problems written as the reader wants them.
 
 use std::panic::AssertUnwindSafe;
-use std::time::{Duration, Instant};
+use std::pin::pin;
+use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
-    REFERRER_POLICY, TRANSFER_ENCODING, UPGRADE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
+    TRANSFER_ENCODING, UPGRADE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
@@ -18,15 +19,9 @@ use crate::api::error::{ApiError, Problem, Reader};
 use crate::api::rest;
 use crate::app::App;
 use crate::heads::Doubt;
+use crate::terms::Terms;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Larger bodies are given time to arrive, where a door takes them at all.
-const LARGE_BYTES: u64 = 1 << 20;
-/// Longer than fetching one may take: who asks first waits for that.
-const RECORDING_LIMIT: Duration = Duration::from_secs(660);
-/// Connecting an account asks its provider, twice.
-const CONNECT_LIMIT: Duration = Duration::from_secs(90);
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
@@ -52,16 +47,16 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let is_upgrade = request.headers().contains_key(UPGRADE);
     let is_doubtful = request.extensions().get::<Doubt>().is_some_and(Doubt::is_raised);
+    let terms = Terms::new(&app.env.config);
     let response = if is_doubtful {
         let twice = "it says its length twice, in Content-Length and in Transfer-Encoding";
         ApiError::Malformed(StatusCode::BAD_REQUEST, twice.into()).into_response()
     } else {
-        let limit = limit(&app.env.config, method, &route, request.headers());
-        bounded(limit, request, next).instrument(span.clone()).await
+        bounded(terms.clone(), request, next).instrument(span.clone()).await
     };
     let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
     protect(response.headers_mut(), &app, &id);
-    if route.starts_with("/rest/v1/") {
+    if terms.is_open_to_pages() {
         rest::open_to_pages(response.headers_mut());
     }
     let is_not_upgraded = is_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS;
@@ -81,38 +76,25 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     response
 }
 
-/// A large file is minutes of embedding, and to break it off would lose them; so would a large mail on its way, or a recording on its. All
-/// else is quick or broken.
-fn limit(config: &engine::Config, method: &str, route: &str, headers: &HeaderMap) -> Duration {
-    let is_document = (method, route) == ("POST", "/api/v1/documents");
-    let bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0);
-    let is_door = ["/ingest/{key}", "/functions/v1/ingest-activity"].contains(&route);
-    if route.ends_with("/activities/{id}/recording") {
-        return RECORDING_LIMIT;
-    }
-    let asks_provider = matches!(
-        (method, route),
-        ("GET", "/oauth/{provider}/callback") | ("POST", "/api/v1/sources" | "/sources" | "/sources/{id}/key")
-    );
-    if asks_provider {
-        return CONNECT_LIMIT.max(Duration::from_secs(config.request_secs));
-    }
-    let is_long = is_document || (is_door && bytes > LARGE_BYTES);
-    Duration::from_secs(if is_long { config.document_secs } else { config.request_secs })
-}
-
 /// The handler's answer, or a problem when it takes too long or panics. An event stream or a socket answers at once and then goes
 /// on outside of this, so no limit ends it.
-async fn bounded(limit: Duration, request: Request, next: Next) -> Response {
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
-    match tokio::time::timeout(limit, answered).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(panic)) => {
-            // Without what it said: that can hold anything, and the panic hook has logged the place.
-            drop(panic);
-            ApiError::Internal(anyhow::anyhow!("the handler panicked")).into_response()
+async fn bounded(terms: Terms, mut request: Request, next: Next) -> Response {
+    let begun = tokio::time::Instant::now();
+    request.extensions_mut().insert(terms.clone());
+    let mut answered = pin!(AssertUnwindSafe(next.run(request)).catch_unwind());
+    let mut limit = terms.time();
+    loop {
+        match tokio::time::timeout_at(begun + limit, &mut answered).await {
+            Ok(Ok(response)) => return response,
+            Ok(Err(panic)) => {
+                // Without what it said: that can hold anything, and the panic hook has logged the place.
+                drop(panic);
+                return ApiError::Internal(anyhow::anyhow!("the handler panicked")).into_response();
+            }
+            // Its route has asked for more.
+            Err(_) if terms.time() > limit => limit = terms.time(),
+            Err(_) => return ApiError::TimedOut.into_response(),
         }
-        Err(_) => ApiError::TimedOut.into_response(),
     }
 }
 

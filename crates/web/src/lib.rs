@@ -10,6 +10,7 @@ mod heads;
 mod realtime;
 mod ring;
 mod server;
+mod terms;
 mod ui;
 
 pub use api::router::openapi;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, Request, State};
+use axum::extract::{FromRequest as _, Multipart, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use chrono::{DateTime, Utc};
@@ -181,9 +181,8 @@ pub(crate) async fn create(
     State(app): State<App>,
     Writing(caller): Writing,
     Query(named): Query<Named>,
-    mut request: Request,
+    request: Request,
 ) -> Result<(StatusCode, Json<Taken>), ApiError> {
-    DefaultBodyLimit::max(app.env.config.document_max_bytes).apply(&mut request);
     let incoming = read(&app, request, named).await?;
     let taken = door::accept(&app.env, caller.tenant_id, incoming).await?;
     let status = if taken.change == Change::Created { StatusCode::CREATED } else { StatusCode::OK };

@@ -1,0 +1,136 @@
+//! The terms of a request: how long it may take, how large its body may be, and whether pages of other sites may read the answer. A route that
+//! needs other terms than the usual asks for them on its own line in the router; the edge keeps them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::{Next, from_fn};
+use axum::routing::MethodRouter;
+use engine::Config;
+use utoipa_axum::router::UtoipaMethodRouter;
+
+use crate::app::App;
+
+/// Larger webhooks are given time to arrive.
+const LARGE_BYTES: u64 = 1 << 20;
+/// Longer than fetching a recording may take, because the first to ask waits for that.
+const RECORDING_LIMIT: Duration = Duration::from_secs(660);
+/// Connecting an account asks its provider twice.
+const CONNECT_LIMIT: Duration = Duration::from_secs(90);
+
+/// Routes whose terms are not the usual ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// A large document takes minutes to embed, and breaking it off would lose them.
+    Document,
+    /// A large mail takes its time on the way here.
+    Webhook,
+    /// A recording is fetched when it is first asked for.
+    Recording,
+    /// Connecting a source waits for its provider.
+    Connect,
+}
+
+impl Limit {
+    fn time(self, config: &Config, headers: &HeaderMap) -> Duration {
+        let usual = Duration::from_secs(config.request_secs);
+        let long = Duration::from_secs(config.document_secs);
+        match self {
+            Self::Document => long,
+            Self::Webhook if content_length(headers) > LARGE_BYTES => long,
+            Self::Webhook => usual,
+            Self::Recording => RECORDING_LIMIT,
+            Self::Connect => CONNECT_LIMIT.max(usual),
+        }
+    }
+
+    /// The largest body, where the usual limit does not hold. (A webhook's depends on its channel; intake counts it.)
+    fn body(self, config: &Config) -> Option<usize> {
+        (self == Self::Document).then_some(config.document_max_bytes)
+    }
+}
+
+fn content_length(headers: &HeaderMap) -> u64 {
+    headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0)
+}
+
+/// A request's terms. The edge puts them into the request, its route may change them, the edge reads them. Cloning shares them.
+#[derive(Clone)]
+pub(crate) struct Terms(Arc<Inner>);
+
+struct Inner {
+    config: Arc<Config>,
+    time: Mutex<Duration>,
+    is_open_to_pages: AtomicBool,
+}
+
+impl Terms {
+    /// The usual ones.
+    pub fn new(config: &Arc<Config>) -> Self {
+        Self(Arc::new(Inner {
+            config: config.clone(),
+            time: Mutex::new(Duration::from_secs(config.request_secs)),
+            is_open_to_pages: AtomicBool::new(false),
+        }))
+    }
+
+    pub fn time(&self) -> Duration {
+        *self.0.time.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_open_to_pages(&self) -> bool {
+        self.0.is_open_to_pages.load(Ordering::Relaxed)
+    }
+
+    fn limit(&self, limit: Limit, request: &mut Request) {
+        let config = &self.0.config;
+        *self.0.time.lock().unwrap_or_else(PoisonError::into_inner) = limit.time(config, request.headers());
+        if let Some(bytes) = limit.body(config) {
+            DefaultBodyLimit::max(bytes).apply(request);
+        }
+    }
+}
+
+/// What a route can ask for.
+pub(crate) trait WithTerms: Sized {
+    fn limited(self, limit: Limit) -> Self;
+
+    /// Pages of other sites may call it and read the answer.
+    fn open_to_pages(self) -> Self;
+}
+
+impl WithTerms for MethodRouter<App> {
+    fn limited(self, limit: Limit) -> Self {
+        self.route_layer(from_fn(move |mut request: Request, next: Next| {
+            if let Some(terms) = request.extensions().get::<Terms>().cloned() {
+                terms.limit(limit, &mut request);
+            }
+            next.run(request)
+        }))
+    }
+
+    fn open_to_pages(self) -> Self {
+        self.layer(from_fn(|request: Request, next: Next| {
+            if let Some(terms) = request.extensions().get::<Terms>() {
+                terms.0.is_open_to_pages.store(true, Ordering::Relaxed);
+            }
+            next.run(request)
+        }))
+    }
+}
+
+impl WithTerms for UtoipaMethodRouter<App> {
+    fn limited(self, limit: Limit) -> Self {
+        let (schemas, paths, router) = self;
+        (schemas, paths, router.limited(limit))
+    }
+
+    fn open_to_pages(self) -> Self {
+        let (schemas, paths, router) = self;
+        (schemas, paths, router.open_to_pages())
+    }
+}
