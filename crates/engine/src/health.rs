@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::shown::{dollars, plural};
 use domain::{Caller, Provider, SourceStatus, TenantId};
 use store::PgConnection;
 use store::alerts::Finding;
@@ -10,7 +11,6 @@ use store::sources::Unwell;
 use store::workers::{Health, Worker};
 
 use crate::Env;
-use crate::pull::words::figures::dollars;
 use crate::pull::words::{self, Trouble};
 use crate::pull::{connect, tokens};
 use crate::work::lanes::ingest::Ingest;
@@ -259,10 +259,6 @@ async fn schedule_findings(env: &Env, conn: &mut PgConnection) -> store::Result<
         }
     }
     Ok(findings)
-}
-
-fn plural(n: i64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 #[cfg(test)]

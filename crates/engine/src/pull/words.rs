@@ -2,7 +2,6 @@
 
 pub mod cadence;
 pub mod facts;
-pub mod figures;
 
 use chrono::{DateTime, Utc};
 use domain::{JobKind, JobStatus, Provider, SourceStatus, Transport};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Subcommand, ValueEnum};
-use domain::shown::{clipped, shown_lines};
+use domain::shown::{clipped, relative, shown_lines};
 use domain::{ActivityId, ChannelId, ContactId};
 use engine::{Config, activities as desk};
 use store::activities::{self, Activity, Of, Wanted};
@@ -92,7 +92,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     clipped(words, 50),
                     activity.contact_id.map_or_else(|| "nobody known".into(), |id| format!("contact {id}")),
                     activity.processing_status.clone(),
-                    table::ago(activity.created_at, now),
+                    relative(activity.created_at, now),
                 ]
             };
             table::print(

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use domain::shown::bytes;
 use domain::{Clock, Secret};
 use engine::blobs::{Blobs, Copied};
 use engine::database::{self, Database};
@@ -151,16 +152,15 @@ fn bytes_below(folder: &Path) -> u64 {
 }
 
 fn print_end(dir: &Path, manifest: &Manifest) {
-    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
     let database = match &manifest.postgres {
-        Some(_) => format!("database {}", megabytes(manifest.postgres_bytes)),
+        Some(_) => format!("database {}", bytes(manifest.postgres_bytes)),
         None => "no database".into(),
     };
     println!(
         "{}: {database}, {} blobs {}, {}",
         dir.display(),
         manifest.blobs,
-        megabytes(manifest.blob_bytes),
+        bytes(manifest.blob_bytes),
         if manifest.has_master_key { "with the master key" } else { "without the master key" }
     );
     if !manifest.has_master_key {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
+use domain::shown::relative;
 use domain::{ChannelId, Secret, TenantId};
 use engine::intake::sample;
 use engine::{Config, Env};
@@ -152,7 +153,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let row = |channel: &channels::Channel| {
                 let most = channel.max_per_minute.map_or("no limit".into(), |most| format!("{most} a minute"));
                 let state = if channel.is_active { "active" } else { "inactive" };
-                let made = table::ago(channel.created_at, env.clock.now());
+                let made = relative(channel.created_at, env.clock.now());
                 vec![
                     channel.id.to_string(),
                     channel.name.clone(),
@@ -175,7 +176,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     let n = if refusal.n > 1 { format!("{}×", refusal.n) } else { String::new() };
                     let from = refusal.address.clone().unwrap_or_default();
                     vec![
-                        table::ago(refusal.created_at, env.clock.now()),
+                        relative(refusal.created_at, env.clock.now()),
                         n,
                         refusal.status.to_string(),
                         from,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Subcommand;
 use domain::ClientId;
-use domain::shown::{clipped, shown};
+use domain::shown::{clipped, relative, shown};
 use engine::Config;
 use engine::pull::words::facts::{in_order, in_words, place};
 use engine::work::lanes::client_facts::label;
@@ -66,7 +66,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     clipped(client.industry.as_deref().unwrap_or_default(), 30),
                     clipped(client.source_name.as_deref().unwrap_or("by hand"), 30),
                     client.key_facts.as_object().map_or(0, serde_json::Map::len).to_string(),
-                    table::ago(client.updated_at, now),
+                    relative(client.updated_at, now),
                 ]
             };
             table::print(

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use domain::shown::{clipped, shown, shown_lines};
+use domain::shown::{clipped, relative, shown, shown_lines};
 use engine::Config;
 use store::memory::{Listed, chunks, documents};
 use uuid::Uuid;
@@ -53,7 +53,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     shown(&listed.document_type),
                     clipped(&listed.source_name, 30),
                     if listed.is_pending() { "waits for vectors".into() } else { "remembered".into() },
-                    table::ago(listed.updated_at, now),
+                    relative(listed.updated_at, now),
                 ]
             };
             table::print(
@@ -85,9 +85,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 ("chunks", document.n_chunks.to_string()),
                 ("vectors", vectors),
                 ("version", document.revision.to_string()),
-                ("remembered", table::ago(document.created_at, now)),
-                ("changed", table::ago(document.updated_at, now)),
-                ("deleted", document.deleted_at.map(|at| table::ago(at, now)).unwrap_or_default()),
+                ("remembered", relative(document.created_at, now)),
+                ("changed", relative(document.updated_at, now)),
+                ("deleted", document.deleted_at.map(|at| relative(at, now)).unwrap_or_default()),
             ];
             for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
                 println!("{label:11} {fact}");

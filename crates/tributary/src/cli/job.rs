@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use domain::shown::{clipped, shown};
+use domain::shown::{clipped, dollars, duration, number, relative, shown};
 use domain::{JobId, JobStatus, TenantId};
 use engine::pull;
-use engine::pull::words::figures::{dollars, number};
 use engine::pull::words::{asked_by, kind};
 use engine::{Config, Env};
 use store::jobs::{self, Filter, Job};
@@ -129,7 +128,7 @@ pub(super) fn print(jobs: &[Job], now: DateTime<Utc>) {
             kind(job.kind()).to_owned(),
             job.status.clone(),
             words::brought(job),
-            table::ago(job.created_at, now),
+            relative(job.created_at, now),
             if job.status() == JobStatus::Completed { String::new() } else { clipped(&words::state(job), 60) },
         ]
     };
@@ -141,7 +140,7 @@ pub(super) fn print(jobs: &[Job], now: DateTime<Utc>) {
 
 fn show(job: &Job, now: DateTime<Utc>) {
     let took = match (job.started_at, job.finished_at) {
-        (Some(from), Some(to)) => format!("{:.1} s", (to - from).num_milliseconds() as f64 / 1_000.0),
+        (Some(from), Some(to)) => duration(to - from),
         _ => String::new(),
     };
     let embedding = match job.embed_texts {
@@ -159,7 +158,7 @@ fn show(job: &Job, now: DateTime<Utc>) {
         ("source", format!("{} ({})", shown(&job.source_name), shown(&job.source_provider))),
         ("reads", kind(job.kind()).to_owned()),
         ("status", format!("{}: {}", job.status, shown(&words::state(job)))),
-        ("asked for", format!("{} by {}", table::ago(job.created_at, now), shown(asked_by(job)))),
+        ("asked for", format!("{} by {}", relative(job.created_at, now), shown(asked_by(job)))),
         ("brought", words::brought(job)),
         ("embedding", embedding),
         ("took", took),
@@ -174,7 +173,7 @@ fn show(job: &Job, now: DateTime<Utc>) {
         println!("\nTroubles");
         let row = |trouble: &serde_json::Value| {
             let text = |field: &str| trouble[field].as_str().unwrap_or_default().to_owned();
-            let at = text("at").parse().map_or_else(|_| String::new(), |at| table::ago(at, now));
+            let at = text("at").parse().map_or_else(|_| String::new(), |at| relative(at, now));
             vec![at, shown(&text("kind")), shown(&text("what"))]
         };
         table::print(&["when", "kind", "what"], &troubles.iter().map(row).collect::<Vec<_>>());

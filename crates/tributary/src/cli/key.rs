@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
+use domain::shown::relative;
 use domain::{KeyId, Scope, TenantId};
 use engine::{Config, Env};
 use store::{keys, people, sessions, tenants};
@@ -80,7 +81,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             }
             let now = env.clock.now();
             let row = |key: &keys::Key| {
-                let used = key.last_used_at.map_or("never".into(), |at| table::ago(at, now));
+                let used = key.last_used_at.map_or("never".into(), |at| relative(at, now));
                 let state = if key.revoked_at.is_some() { "revoked" } else { "good" };
                 vec![
                     key.id.to_string(),

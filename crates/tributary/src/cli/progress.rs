@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use domain::shown::{clipped, shown};
+use domain::shown::{clipped, plural, shown};
 use domain::{JobId, JobKind, JobStatus, SourceId, TenantId};
-use engine::pull::words::figures::number;
 use engine::{Env, health};
 use store::jobs::{self, Job};
 use store::sources;
@@ -114,10 +113,10 @@ fn rate(seen: &VecDeque<(Instant, i64)>) -> f64 {
 
 /// "1,200 records, 412/s, 0:12, reads everything that HubSpot has"
 fn line(job: &Job, rate: f64, elapsed: Duration) -> String {
-    let records = if job.items_processed == 1 { "record" } else { "records" };
     let secs = elapsed.as_secs();
     let clock = format!("{}:{:02}", secs / 60, secs % 60);
-    format!("{} {records}, {rate:.0}/s, {clock}, {}", number(job.items_processed), shown(&words::state(job)))
+    let records = plural(job.items_processed, "record", "records");
+    format!("{records}, {rate:.0}/s, {clock}, {}", shown(&words::state(job)))
 }
 
 /// As far as it is, where somebody can guess that; else something that moves.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use domain::item::Action;
+use domain::shown::relative;
 use domain::{Caller, ItemId, ItemState};
 use engine::work::lanes;
 use engine::{Config, Env};
@@ -81,7 +82,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     item.id.clone(),
                     item.state.to_string(),
                     item.attempts.to_string(),
-                    table::ago(item.enqueued_at, now),
+                    relative(item.enqueued_at, now),
                     why.replace('\n', " "),
                 ]
             };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use domain::shown::shown;
+use domain::shown::{plural, shown};
 use engine::Config;
 use engine::memory::door::{self, Incoming};
 use engine::memory::{Change, Remembered};
@@ -85,8 +85,7 @@ fn line(file: &str, taken: &Remembered) -> String {
     };
     let mut about = match taken.n_chunks {
         0 => String::new(),
-        1 => "1 chunk".to_owned(),
-        n => format!("{n} chunks"),
+        n => plural(i64::try_from(n).unwrap_or(i64::MAX), "chunk", "chunks"),
     };
     if taken.is_pending {
         about.push_str(", found by its words until it has its vectors");

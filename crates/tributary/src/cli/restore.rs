@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use domain::shown::bytes;
 use domain::{Clock, Secret};
 use engine::blobs::Blobs;
 use engine::{Config, database};
@@ -44,7 +45,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             }
             let restore = embedded.begin_restore().await?;
             check_key(&config, &dir, &manifest)?;
-            eprintln!("database: copying {:.1} MB", manifest.postgres_bytes as f64 / 1e6);
+            eprintln!("database: copying {}", bytes(manifest.postgres_bytes));
             restore.cluster(&dir).await?;
             let is_whole = bring_files(&config, &dir, &manifest).await?;
             restore.finish()?;

@@ -4,12 +4,12 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use domain::shown::{clipped, shown};
+use domain::shown::{clipped, relative, shown};
 use engine::Config;
 use engine::memory::recall::{self, Hit};
 use store::memory::{Filters, Mode, sources};
 
-use super::{caller, env, table};
+use super::{caller, env};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -80,7 +80,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 
 fn print(number: usize, hit: &Hit, now: chrono::DateTime<chrono::Utc>, is_bold: bool) {
     let title = hit.title.as_deref().unwrap_or(&hit.external_id);
-    let about = [shown(&hit.document_type), shown(&hit.source_name), table::ago(hit.at, now)].join(" · ");
+    let about = [shown(&hit.document_type), shown(&hit.source_name), relative(hit.at, now)].join(" · ");
     let part = |part: &domain::text::Part| match part.is_match && is_bold {
         true => format!("\x1b[1m{}\x1b[0m", shown(&part.text)),
         false => shown(&part.text),

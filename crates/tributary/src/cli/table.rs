@@ -15,14 +15,3 @@ pub fn print(heading: &[&str], rows: &[Vec<String>]) {
         line(&mut row.iter().map(String::as_str));
     }
 }
-
-/// "12 s ago", "3 min ago", "2 h ago", "5 d ago".
-pub fn ago(then: chrono::DateTime<chrono::Utc>, now: chrono::DateTime<chrono::Utc>) -> String {
-    let secs = (now - then).num_seconds().max(0);
-    match secs {
-        0..120 => format!("{secs} s ago"),
-        120..7_200 => format!("{} min ago", secs / 60),
-        7_200..172_800 => format!("{} h ago", secs / 3_600),
-        _ => format!("{} d ago", secs / 86_400),
-    }
-}

@@ -1,6 +1,7 @@
 //! Sources and jobs in the words of [`engine::pull::words`], shorter.
 
 use domain::JobStatus;
+use domain::shown::{number, plural};
 use engine::pull::words::{self, Condition, of_job};
 use store::jobs::Job;
 use store::sources::Source;
@@ -23,8 +24,7 @@ pub fn health(source: &Source, job: Option<&Job>) -> Health {
     };
     let left_out = match source.n_failures {
         0 => String::new(),
-        1 => "; 1 record could not be read".to_owned(),
-        n => format!("; {n} records could not be read"),
+        n => format!("; {} could not be read", plural(n, "record", "records")),
     };
     let is_trouble = condition.is_trouble() || source.n_failures > 0;
     Health { word: condition.word(), what: what + &left_out, is_trouble }
@@ -58,7 +58,8 @@ pub fn brought(job: &Job) -> String {
         (words::records_failed(job), "could not be read"),
         (job.error_count.into(), if job.error_count == 1 { "failed attempt" } else { "failed attempts" }),
     ];
-    let said: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    let said: Vec<String> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", number(*n))).collect();
     if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }
 }
 

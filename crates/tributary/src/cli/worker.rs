@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use domain::shown::span;
 use engine::{Config, health};
 
 use super::{env, process, table};
@@ -45,7 +46,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             worker.health().as_str().into(),
             format!("{}:{}", worker.host.as_deref().unwrap_or("?"), worker.pid.unwrap_or(0)),
             worker.role.clone().unwrap_or_default(),
-            format!("{:.0} s ago", worker.silent_secs),
+            format!("{} ago", span(worker.silent_secs as i64)),
             worker.success_count.to_string(),
             worker.error_count.to_string(),
             format!("{:.1}", worker.per_minute()),

@@ -1,6 +1,7 @@
 //! An activity as a card: what it is, whose turn it is, what came of it, and what a person may do about it.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::shown::{clipped, number, plural, shown_lines, span};
 use engine::waiting::{Overview, Turn};
 use serde_json::Value;
 use store::activities::Activity;
@@ -9,7 +10,7 @@ use store::contacts::Contact;
 use super::activities::{badge, kind};
 use super::document::{MOST_TEXT_CHARS, cut};
 use super::lane::Button;
-use super::text::{Badge, When, clipped, number, plural, shown_lines, span};
+use super::text::{Badge, When};
 
 /// As much of a transcript as a list carries (`store::activities`).
 const LISTED_CHARS: usize = 3_000;

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use domain::shown::{clipped, plural};
 use domain::{ChannelId, Scope, Secret};
 use serde::Deserialize;
 use store::channels::{self, Channel, Provider, Secrets};
@@ -10,7 +11,7 @@ use uuid::Uuid;
 
 use super::flash::flashes;
 use super::layout::Layout;
-use super::text::{Badge, clipped, plural};
+use super::text::Badge;
 use super::{Posted, Visitor, html};
 use crate::api::channels::{AddChannel, add, remove, set_active};
 use crate::api::error::ApiError;

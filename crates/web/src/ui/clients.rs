@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::ClientId;
+use domain::shown::{clipped, money, plural, shown_lines};
 use engine::pull::words::facts::{in_order, in_words};
 use engine::work::lanes::client_facts::{label, said};
 use serde_json::Value;
@@ -14,7 +15,7 @@ use store::clients::{Cited, Client};
 use uuid::Uuid;
 
 use super::layout::Layout;
-use super::text::{When, clipped, money, plural, shown_lines};
+use super::text::When;
 use super::{Visitor, html};
 use crate::api::clients::{ClientsQuery, Loaded, load, load_list, said_by};
 use crate::api::error::ApiError;

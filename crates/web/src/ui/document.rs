@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
+use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
 use domain::{ActivityId, BlobKey, hex};
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
@@ -13,7 +14,7 @@ use store::memory::Document;
 use uuid::Uuid;
 
 use super::layout::Layout;
-use super::text::{Badge, When, clipped, number, plural, shown, shown_lines};
+use super::text::{Badge, When};
 use super::{Visitor, html};
 use crate::api::documents::{Chunk, Loaded, load};
 use crate::api::error::ApiError;
@@ -402,14 +403,6 @@ fn text_size(n_chars: usize) -> String {
     if n_chars > MOST_TEXT_CHARS { format!("{size}, of which the first are shown") } else { size }
 }
 
-pub(super) fn bytes(n: u64) -> String {
-    match n {
-        0..10_000 => plural(i64::try_from(n).unwrap_or(i64::MAX), "byte", "bytes"),
-        10_000..10_000_000 => format!("{} kB", number(i64::try_from(n / 1_000).unwrap_or(i64::MAX))),
-        _ => format!("{} MB", number(i64::try_from(n / 1_000_000).unwrap_or(i64::MAX))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,11 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_languages_read_well() {
-        assert_eq!(
-            (bytes(1), bytes(9_999), bytes(65_536), bytes(52_428_800)),
-            ("1 byte".into(), "9,999 bytes".into(), "65 kB".into(), "52 MB".into())
-        );
+    fn languages_read_well() {
         assert_eq!((language("pg_catalog.german"), language("simple")), ("german".into(), "not recognised".into()));
         assert_eq!(cut("éé", 1), "é\n…");
     }

@@ -1,9 +1,9 @@
 //! Errors as pages: what happened, and what to do.
 
 use askama::Template;
+use domain::shown::shown;
 
 use super::layout::Layout;
-use super::text::shown;
 use crate::api::error::Problem;
 
 #[derive(Template)]

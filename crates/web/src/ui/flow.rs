@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use domain::Caller;
+use domain::shown::{clipped, number, plural};
 use store::activities::{self, Flow, Unremembered};
 use store::memory::{Listed, Totals, documents};
 
 use super::home::Tile;
-use super::text::{Badge, When, clipped, number, plural};
+use super::text::{Badge, When};
 use crate::app::App;
 
 const NEWEST: i64 = 8;

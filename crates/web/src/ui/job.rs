@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::item::Action;
+use domain::shown::{clipped, dollars, number, plural, span};
 use domain::{JobId, JobStatus, Provider, Scope};
 use engine::pull::words::{self, Trouble};
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use super::flash::flashes;
 use super::lane::Button;
 use super::layout::Layout;
 use super::sources;
-use super::text::{When, clipped, dollars, number, plural, span};
+use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
@@ -263,8 +264,7 @@ fn rate(job: &Job, now: DateTime<Utc>) -> Option<String> {
     if millis <= 0 || job.items_processed == 0 {
         return None;
     }
-    let rate = job.items_processed as f64 * 1_000.0 / millis as f64;
-    Some(if rate < 10.0 { format!("{rate:.1}") } else { number(rate.round() as i64) })
+    Some(domain::shown::rate(job.items_processed as f64 * 1_000.0 / millis as f64))
 }
 
 /// The newest first.

@@ -5,13 +5,14 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::item::Action;
+use domain::shown::{clipped, number, plural};
 use domain::{ItemId, ItemState, Scope};
 use serde::Deserialize;
 use store::queue::{Counts, Item, Page};
 
 use super::item::Flash;
 use super::layout::Layout;
-use super::text::{Badge, When, clipped, number, plural};
+use super::text::{Badge, When};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};

@@ -1,8 +1,8 @@
 //! What every page has around it.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use domain::shown::shown;
 
-use super::text::shown;
 use super::{Visitor, assets};
 
 /// The dashboard's pages. A new one is one line here.

@@ -5,11 +5,12 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::ItemState;
+use domain::shown::number;
 use engine::work::lanes;
 use store::queue::Counts;
 
 use super::layout::Layout;
-use super::text::{When, number};
+use super::text::When;
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::app::App;

@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
+use domain::shown::{clipped, plural, shown};
 use domain::text::Part;
 use engine::memory::recall::{Answer, Hit};
 use store::clients;
@@ -15,7 +16,7 @@ use store::memory::{Totals, documents, sources};
 use uuid::Uuid;
 
 use super::layout::Layout;
-use super::text::{When, clipped, plural, shown};
+use super::text::When;
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::Query;

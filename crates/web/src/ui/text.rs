@@ -1,13 +1,12 @@
-//! Words for people: times, numbers, and text from outside as `domain` makes it safe to look at. (Askama escapes it for HTML.)
+//! Parts of pages that are more than text: times that stay true, states in colour, and code in a sentence. (Askama escapes for HTML.)
 
 use std::fmt;
 
 use askama::filters::HtmlSafe;
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-pub(super) use domain::shown::{clipped, shown, shown_lines};
-pub(super) use engine::pull::words::figures::{dollars, money, number};
+use chrono::{DateTime, SecondsFormat, Utc};
+use domain::shown::{relative, shown};
 
-/// A sentence in its parts, and whether each stands between backticks: what a person types.
+/// Splits a sentence at its backticks. `true`: the part stands between two, and is what a person types.
 pub(super) fn with_code(text: &str) -> Vec<(bool, String)> {
     text.split('`')
         .enumerate()
@@ -16,7 +15,7 @@ pub(super) fn with_code(text: &str) -> Vec<(bool, String)> {
         .collect()
 }
 
-/// A time as a person says it now: `12 s ago`. The page's script keeps it true; the exact time is its title.
+/// A time as seen from now: `12 s ago`. The page's script keeps it true; the exact time is its title.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct When {
     at: Option<DateTime<Utc>>,
@@ -37,7 +36,7 @@ impl When {
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(at) = self.at else { return f.write_str("–") };
-        let (exact, words) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), relative(at - self.now));
+        let (exact, words) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), relative(at, self.now));
         write!(f, r#"<time datetime="{exact}" title="{}">{words}</time>"#, at.format("%Y-%m-%d %H:%M:%S UTC"))
     }
 }
@@ -55,49 +54,3 @@ impl fmt::Display for Badge {
 }
 
 impl HtmlSafe for Badge {} // names of states
-
-/// `12 s ago`, `in 3 min`, `now`. The page's script says it in the same words.
-fn relative(from_now: TimeDelta) -> String {
-    let secs = from_now.num_seconds();
-    match secs {
-        0 => "now".into(),
-        1.. => format!("in {}", span(secs)),
-        _ => format!("{} ago", span(-secs)),
-    }
-}
-
-/// A length of time in its largest unit: `90 s`, `12 min`, `5 h`, `3 d`.
-pub(super) fn span(secs: i64) -> String {
-    match secs {
-        ..=99 => format!("{secs} s"),
-        100..=5_999 => format!("{} min", secs / 60),
-        6_000..=172_799 => format!("{} h", secs / 3_600),
-        _ => format!("{} d", secs / 86_400),
-    }
-}
-
-pub(super) fn plural(n: i64, one: &str, many: &str) -> String {
-    format!("{} {}", number(n), if n == 1 { one } else { many })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_read_well() {
-        let of = |secs| relative(TimeDelta::seconds(secs));
-        let cases = [
-            (0, "now"),
-            (-1, "1 s ago"),
-            (-99, "99 s ago"),
-            (-100, "1 min ago"),
-            (-7_300, "2 h ago"),
-            (-200_000, "2 d ago"),
-            (45, "in 45 s"),
-        ];
-        for (secs, words) in cases {
-            assert_eq!(of(secs), words);
-        }
-    }
-}

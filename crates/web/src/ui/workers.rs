@@ -5,10 +5,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
+use domain::shown::{clipped, number, shown, span};
 use store::workers::{Health, LaneState, Worker};
 
 use super::layout::Layout;
-use super::text::{Badge, When, clipped, number, shown, span};
+use super::text::{Badge, When};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::workers::load;

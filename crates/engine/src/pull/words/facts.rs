@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::figures::money;
 use crate::work::lanes::client_facts::said;
+use domain::shown::money;
 
 /// Who it is, what it may become, what it owes, and where it is.
 const ORDER: [&str; 14] = [

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use domain::shown::shown;
+use domain::shown::{plural, shown};
 use domain::{Caller, JobKind, Provider, SourceId, SourceStatus, TenantId, Transport};
 use engine::pull::decisions::{self, Again};
 use engine::pull::jobs::{self, Asked};
 use engine::pull::words::cadence;
-use engine::pull::words::figures::number;
 use engine::{Config, Env};
 use serde_json::{Value, json};
 use store::forgotten;
@@ -239,11 +238,11 @@ async fn forget(
     drop(conn);
     let name = shown(&source.name);
     let all = format!(
-        "{} documents in {} chunks, {} clients, {} jobs",
-        number(counted.documents),
-        number(counted.chunks),
-        number(counted.clients),
-        number(counted.jobs)
+        "{} in {}, {} and {}",
+        plural(counted.documents, "document", "documents"),
+        plural(counted.chunks, "chunk", "chunks"),
+        plural(counted.clients, "client", "clients"),
+        plural(counted.jobs, "job", "jobs")
     );
     if keep {
         eprintln!(

@@ -3,12 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use domain::shown::{clipped, shown};
+use domain::shown::{clipped, number, relative, shown};
 use domain::{JobId, SourceId, TenantId};
 use engine::Env;
 use engine::pull::words::cadence;
-use engine::pull::words::figures::number;
 use engine::pull::words::{next_sync, read_by};
 use serde_json::{Value, json};
 use store::failures::Failure;
@@ -46,8 +44,8 @@ pub async fn list(env: &Env, tenant_id: TenantId, is_json: bool) -> anyhow::Resu
             source.label().to_owned(),
             health.word.to_owned(),
             number(source.n_documents),
-            source.last_successful_sync_at.map_or_else(|| "never".into(), |at| table::ago(at, now)),
-            next_sync(source, now).map_or_else(String::new, |at| ahead(at, now)),
+            source.last_successful_sync_at.map_or_else(|| "never".into(), |at| relative(at, now)),
+            next_sync(source, now).map_or_else(String::new, |at| relative(at, now)),
         ]
     };
     table::print(
@@ -92,13 +90,16 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
         ("account", shown(source.account.as_deref().unwrap_or_default())),
         ("health", format!("{}: {}", health.word, health.what)),
         ("documents", if by_type.is_empty() { "none".into() } else { by_type.join(", ") }),
-        ("connected", table::ago(source.created_at, now)),
-        ("synced", source.last_successful_sync_at.map_or_else(|| "never".into(), |at| table::ago(at, now))),
+        ("connected", relative(source.created_at, now)),
+        ("synced", source.last_successful_sync_at.map_or_else(|| "never".into(), |at| relative(at, now))),
         ("every", cadence::spelled(Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default())),
-        ("next sync", next_sync(&source, now).map(|at| ahead(at, now)).unwrap_or_default()),
+        ("next sync", next_sync(&source, now).map(|at| relative(at, now)).unwrap_or_default()),
         (
             "token",
-            source.token_expires_at.map(|at| format!("renewed by itself, next {}", ahead(at, now))).unwrap_or_default(),
+            source
+                .token_expires_at
+                .map(|at| format!("renewed by itself, next {}", relative(at.max(now), now)))
+                .unwrap_or_default(),
         ),
     ];
     for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
@@ -114,7 +115,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
             let is_skipped = failure.skipped_at.is_some();
             vec![
                 clipped(&failure.external_id, 40),
-                table::ago(failure.failed_at, now),
+                relative(failure.failed_at, now),
                 if is_skipped { "skipped".into() } else { format!("{}×", failure.n_failed) },
                 clipped(&failure.reason, 70),
             ]
@@ -124,7 +125,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
     }
     if !events.is_empty() {
         println!("\nLately");
-        let row = |event: &Event| vec![table::ago(event.at, now), shown(&event.what)];
+        let row = |event: &Event| vec![relative(event.at, now), shown(&event.what)];
         table::print(&["when", "what"], &events.iter().map(row).collect::<Vec<_>>());
     }
     Ok(ExitCode::SUCCESS)
@@ -143,14 +144,4 @@ fn as_json(source: &Source, health: &words::Health) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(source)?;
     value["health"] = json!({ "word": health.word, "what": health.what, "is_trouble": health.is_trouble });
     Ok(value)
-}
-
-/// "in 3 min", "now".
-fn ahead(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    match (at - now).num_seconds() {
-        ..=0 => "now".into(),
-        secs @ 1..120 => format!("in {secs} s"),
-        secs @ 120..7_200 => format!("in {} min", secs / 60),
-        secs => format!("in {} h", secs / 3_600),
-    }
 }
