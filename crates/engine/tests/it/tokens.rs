@@ -295,7 +295,7 @@ async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
 /// F22: processes with tasks each, one rotating token, and replies that come later than their lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     let expiries: i64 = if testkit::is_slow() { 1_000 } else { 200 };
     let lease_ms = 1_000;
@@ -307,8 +307,10 @@ async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
         t.fakes.nth(TOKEN, nth + 50, Manner::Delay(Duration::from_millis(lease_ms * 3 / 2)));
     }
     let start = || {
-        Command::new(env!("CARGO_BIN_EXE_refresher"))
-            .args([tenant.to_string(), id.to_string(), "8".into(), lease_ms.to_string()])
+        crate::programs::refresher()
+            .env("REFRESHER_FOR", format!("{tenant} {id}"))
+            .env("REFRESHER_TASKS", "8")
+            .env("REFRESHER_LEASE_MS", lease_ms.to_string())
             .env("DATABASE_URL", &t.world.database.url)
             .env("MASTER_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
             .env("BLOB_URL", testkit::cluster::blob_url())

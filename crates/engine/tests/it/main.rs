@@ -1,4 +1,4 @@
-//! The frame under fire: lists A and B of what must be survived, against real PostgreSQL and real processes.
+//! The engine against real PostgreSQL, real processes and fake providers: the frame, memory, pulls, and what they survive.
 
 mod blobs;
 mod bugs;
@@ -13,6 +13,7 @@ mod models;
 mod outside;
 mod plans;
 mod postgres;
+mod programs;
 mod pull;
 mod pull_faults;
 mod pull_mcp;

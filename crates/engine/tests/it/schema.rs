@@ -223,19 +223,11 @@ async fn a_migration_killed_before_its_commit_is_run_again_whole() {
         .expect("a password");
     let url = format!("postgres://postgres:{}@127.0.0.1:{}/killed", password.trim(), running.port);
     for nth in 1..=store::migrate::MIGRATIONS.len() {
-        let crash = "migrate.before_commit:abort";
-        let args = ["--migrate"];
-        let start = testkit::process::Start {
-            program: crate::suite::CRASHLING,
-            args: &args,
-            database_url: &url,
-            crash: Some(crash),
-            env: &[],
-        };
-        let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+        let migrate = |crash| crate::programs::crashling(&url, Some(crash), &[("CRASHLING_MIGRATE", "1")]);
+        let limit = std::time::Duration::from_secs(20);
+        let ended = migrate("migrate.before_commit:abort").ended_within(limit).await;
         assert_eq!(ended.and_then(|status| status.signal()), Some(9), "round {nth}");
-        let start = testkit::process::Start { crash: Some("migrate.before_commit:abort:2"), ..start };
-        let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+        let ended = migrate("migrate.before_commit:abort:2").ended_within(limit).await;
         assert!(ended.is_some(), "round {nth} does not end");
     }
     let applied =

@@ -8,16 +8,14 @@ use domain::Clock;
 use store::Db;
 use testkit::cluster::Database;
 use testkit::effects::{self, KINDS};
-use testkit::process::{Start, Worker};
+use testkit::process::Worker;
 use testkit::{Ledger, World, wait_until};
 use uuid::Uuid;
 
-pub const CRASHLING: &str = env!("CARGO_BIN_EXE_crashling");
-
 /// Starts a worker of the tests' lane.
 pub fn worker(database_url: &str, crash: Option<&str>, bug: Option<&str>) -> Worker {
-    let args: Vec<&str> = bug.map_or(vec![], |bug| vec!["--bug", bug]);
-    Worker::start(&Start { program: CRASHLING, args: &args, database_url, crash, env: &[] })
+    let env: Vec<_> = bug.map(|bug| ("CRASHLING_BUG", bug)).into_iter().collect();
+    crate::programs::crashling(database_url, crash, &env)
 }
 
 pub struct Suite {

@@ -1,0 +1,36 @@
+//! A worker that crash tests kill: the real runtime, with the tests' lane and, on request, a planted bug.
+//! `CRASHLING_BUG` names the bug: `ack-first` or `no-fence`. With `CRASHLING_MIGRATE` it migrates and ends.
+
+use engine::database;
+use engine::work::{Runtime, Stop};
+use store::crash;
+
+pub fn main() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build()?;
+    let ended = runtime.block_on(run());
+    runtime.shutdown_background(); // like the real program: a task that never yields must not keep the process alive
+    ended
+}
+
+async fn run() -> anyhow::Result<()> {
+    let config = testkit::config(&[]); // from the environment
+    tracing_subscriber::fmt().with_env_filter(&config.log).with_writer(std::io::stderr).init();
+    crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;
+    let database = database::find(&config).await?;
+    if std::env::var_os("CRASHLING_MIGRATE").is_some() {
+        database.migrate().await?;
+        return Ok(());
+    }
+    let env = database.env(&config)?;
+    let stop = Stop::default();
+    let asked = stop.clone();
+    tokio::spawn(async move {
+        let mut term =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).expect("a signal handler");
+        term.recv().await;
+        asked.stop();
+    });
+    let bug = std::env::var("CRASHLING_BUG").ok();
+    Runtime::new(env, testkit::effects::lanes(bug.as_deref())).run("worker", stop).await;
+    Ok(())
+}
