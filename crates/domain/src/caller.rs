@@ -91,3 +91,77 @@ impl Caller {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(scopes: &[Scope], is_operator: bool) -> Caller {
+        Caller { scopes: scopes.to_vec(), ..Caller::local("test", TenantId(Uuid::nil()), is_operator) }
+    }
+
+    #[test]
+    fn a_caller_may_what_its_scopes_say_and_a_service_key_may_everything() {
+        use Scope::{Agent, Read, Service, Write};
+        let cases: [(&[Scope], &[Scope]); 5] = [
+            (&[], &[]),
+            (&[Read], &[Read]),
+            (&[Write], &[Write]), // writing does not include reading
+            (&[Read, Agent], &[Read, Agent]),
+            (&[Service], &[Read, Write, Agent, Service]),
+        ];
+        for (held, allowed) in cases {
+            for scope in Scope::ALL {
+                let caller = caller(held, false);
+                assert_eq!(caller.may(scope), allowed.contains(&scope), "{held:?} and {scope:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_service_key_of_the_operators_tenant_operates_the_installation() {
+        for (scopes, is_operator, operates) in [
+            (vec![Scope::Service], true, true),
+            (vec![Scope::Service], false, false),
+            (vec![Scope::Read, Scope::Write, Scope::Agent], true, false),
+        ] {
+            assert_eq!(caller(&scopes, is_operator).operates(), operates, "{scopes:?} {is_operator}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_spelled_alike_in_text_and_json() {
+        for scope in Scope::ALL {
+            assert_eq!(scope.as_str().parse(), Ok(scope));
+            assert_eq!(serde_json::to_value(scope).expect("a word"), scope.as_str());
+        }
+        let unknown = "root".parse::<Scope>();
+        assert_eq!(unknown, Err("unknown scope \"root\"; scopes are read, write, agent and service".into()));
+        assert!("Read".parse::<Scope>().is_err());
+    }
+
+    #[test]
+    fn the_claims_name_tenant_person_and_scopes_as_postgrest_would() {
+        let (tenant_id, user_id) = (TenantId(Uuid::from_u128(1)), Uuid::from_u128(2));
+        let caller = Caller {
+            person_id: Some(PersonId(7)),
+            user_id: Some(user_id),
+            key_id: KeyId(Uuid::from_u128(3)),
+            scopes: vec![Scope::Read, Scope::Agent],
+            ..Caller::local("laptop", tenant_id, true)
+        };
+        assert_eq!(
+            caller.claims(),
+            serde_json::json!({
+                "role": "authenticated",
+                "sub": "00000000-0000-0000-0000-000000000002",
+                "tenant_id": "00000000-0000-0000-0000-000000000001",
+                "sales_id": 7,
+                "key_id": "00000000-0000-0000-0000-000000000003",
+                "scopes": ["read", "agent"],
+            })
+        );
+        let nobody = Caller::local("upkeep", tenant_id, false).claims();
+        assert_eq!((&nobody["sub"], &nobody["sales_id"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    }
+}

@@ -36,3 +36,33 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_clock_moves_only_when_told_and_all_its_copies_with_it() {
+        let noon = DateTime::from_timestamp(1_700_000_000, 0).expect("a time");
+        let clock = Clock::fixed(noon);
+        let copy = clock.clone();
+        assert_eq!((clock.now(), clock.sql()), (noon, Some(noon)));
+        copy.advance(TimeDelta::minutes(90));
+        assert_eq!(clock.now(), noon + TimeDelta::minutes(90));
+        copy.advance(TimeDelta::minutes(-90));
+        assert_eq!(clock.sql(), Some(noon));
+    }
+
+    #[test]
+    fn the_systems_time_is_left_to_the_database() {
+        let before = Utc::now();
+        assert_eq!(Clock::System.sql(), None);
+        assert!(Clock::default().now() >= before);
+    }
+
+    #[test]
+    #[should_panic(expected = "the system clock cannot be moved")]
+    fn the_system_clock_cannot_be_moved() {
+        Clock::System.advance(TimeDelta::seconds(1));
+    }
+}

@@ -117,4 +117,36 @@ mod tests {
         let fault = Fault::Transient(anyhow::anyhow!("connection refused").context("cannot reach the provider"));
         assert_eq!(fault.in_words(), "could not be done now: cannot reach the provider: connection refused");
     }
+
+    #[test]
+    fn every_fault_has_its_verdict_at_every_attempt() {
+        let mut rng = StdRng::seed_from_u64(7);
+        for attempt in [1, 7, 8, 9, i32::MAX] {
+            let refused = Fault::Refused { what: "the scope is missing".into() };
+            assert_eq!(verdict(&refused, attempt, 8, &mut rng), Verdict::Bury, "asking again changes nothing");
+            assert_eq!(verdict(&Fault::Stale, attempt, 8, &mut rng), Verdict::Drop, "it is somebody else's");
+            let wait = Fault::RateLimited { retry_after: Duration::from_secs(5) };
+            assert!(matches!(verdict(&wait, attempt, 8, &mut rng), Verdict::Wait(_)), "waiting costs no attempt");
+            let transient = verdict(&Fault::Transient(anyhow::anyhow!("reset")), attempt, 8, &mut rng);
+            assert_eq!(transient == Verdict::Bury, attempt >= 8, "attempt {attempt}: {transient:?}");
+        }
+    }
+
+    #[test]
+    fn odd_numbers_from_outside_are_waited_for_sensibly() {
+        let mut rng = StdRng::seed_from_u64(7);
+        assert!(polite(Duration::from_millis(1), &mut rng) >= Duration::from_secs(1));
+        assert!(polite(Duration::MAX, &mut rng) >= Duration::from_secs(u64::from(u32::MAX)), "no overflow");
+        for attempt in [i32::MIN, -1, 0, 1] {
+            let wait = backoff(attempt, &mut rng);
+            assert!((500..=1_000).contains(&wait.as_millis()), "attempt {attempt} waits {wait:?}");
+        }
+    }
+
+    #[test]
+    fn words_carry_no_nul_into_a_column() {
+        assert_eq!(Fault::Malformed { what: "a\0b".into() }.in_words(), "payload does not parse: a\u{fffd}b");
+        let twice = Fault::Transient(anyhow::anyhow!("reset").context("could not be done now"));
+        assert_eq!(twice.in_words(), "could not be done now: reset", "a cause that repeats the words is left out");
+    }
 }

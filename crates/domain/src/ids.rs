@@ -88,3 +88,31 @@ number_ids! {
     /// A contact, from whom events come.
     ContactId,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_its_text_everywhere() {
+        let text = "0198c7de-0000-7000-8000-000000000001";
+        let id: SourceId = text.parse().expect("an id");
+        assert_eq!(id.to_string(), text);
+        assert_eq!(serde_json::to_value(id).expect("JSON"), serde_json::json!(text));
+        assert_eq!(serde_json::from_value::<SourceId>(serde_json::json!(text)).expect("an id"), id);
+        let person: PersonId = "17".parse().expect("a number");
+        assert_eq!((person.to_string().as_str(), serde_json::to_value(person).ok()), ("17", Some(17.into())));
+        for nonsense in ["", "17", "0198c7de", "0198c7de-0000-7000-8000-00000000000g"] {
+            assert!(nonsense.parse::<SourceId>().is_err(), "{nonsense:?} was taken for an id");
+        }
+        for nonsense in ["", "1.5", "m17", "99999999999999999999"] {
+            assert!(nonsense.parse::<PersonId>().is_err(), "{nonsense:?} was taken for a number");
+        }
+    }
+
+    #[test]
+    fn new_ids_sort_in_the_order_in_which_they_were_made() {
+        let ids: Vec<ActivityId> = (0..2_000).map(|_| ActivityId::new()).collect();
+        assert!(ids.is_sorted_by(|one, next| one < next));
+    }
+}

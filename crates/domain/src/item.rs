@@ -92,4 +92,31 @@ mod tests {
             assert_eq!(state.as_str().parse::<ItemState>(), Ok(state));
         }
     }
+
+    #[test]
+    fn a_person_may_do_to_an_item_what_its_state_allows() {
+        use Action::{Cancel, Retry, Skip};
+        let allowed: [(ItemState, &[Action]); 7] = [
+            (ItemState::Waiting, &[Skip, Cancel]),
+            (ItemState::Working, &[Cancel]),
+            (ItemState::Failed, &[Retry, Skip, Cancel]),
+            (ItemState::Parked, &[Retry, Skip, Cancel]),
+            (ItemState::Dead, &[Retry, Skip]),
+            (ItemState::Skipped, &[Retry]),
+            (ItemState::Cancelled, &[Retry]),
+        ];
+        assert_eq!(allowed.map(|(state, _)| state), ItemState::ALL, "every state is in the table, in order");
+        for (state, actions) in allowed {
+            for action in Action::ALL {
+                assert_eq!(state.allows(action), actions.contains(&action), "{action} of an item that is {state}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_at_the_edge_are_read_exactly() {
+        assert_eq!(format!("m{}", i64::MAX).parse::<ItemId>(), Ok(ItemId::Message(i64::MAX)));
+        let beyond = "m9223372036854775808".parse::<ItemId>();
+        assert_eq!(beyond, Err("\"m9223372036854775808\" is no item id; one looks like m17 or p0198c7de-…".into()));
+    }
 }

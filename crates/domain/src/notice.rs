@@ -53,3 +53,43 @@ impl Notice {
         Self { tenant_id: None, kind: kind.into(), id: String::new(), op: Op::Resync, ids: Vec::new() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activities_are_told_eighty_at_a_time() {
+        let tenant_id = TenantId::new();
+        for (n, sizes) in [(0, vec![]), (1, vec![1]), (80, vec![80]), (81, vec![80, 1]), (200, vec![80, 80, 40])] {
+            let ids: Vec<Uuid> = (0..n).map(Uuid::from_u128).collect();
+            let notices: Vec<Notice> = Notice::activities(tenant_id, &ids, Op::Insert).collect();
+            assert_eq!(notices.iter().map(|notice| notice.ids.len()).collect::<Vec<_>>(), sizes, "of {n}");
+            let told: Vec<Uuid> = notices.iter().flat_map(|notice| notice.ids.clone()).collect();
+            assert_eq!(told, ids, "each once, in order");
+            for notice in &notices {
+                assert_eq!((notice.tenant_id, &*notice.kind, notice.op), (Some(tenant_id), "activities", Op::Insert));
+                let one = if notice.ids.len() == 1 { notice.ids[0].to_string() } else { String::new() };
+                assert_eq!(notice.id, one, "the id is named where it is the only one");
+            }
+        }
+    }
+
+    #[test]
+    fn two_full_notices_fit_one_notify() {
+        let ids: Vec<Uuid> = (0..80).map(|n| Uuid::from_u128(u128::MAX - n)).collect();
+        let notice = Notice::activities(TenantId::new(), &ids, Op::Update).next().expect("a notice");
+        let line = serde_json::to_string(&notice).expect("JSON");
+        assert!(2 * (line.len() + 1) < 8_000, "{} bytes", line.len()); // PostgreSQL's limit
+    }
+
+    #[test]
+    fn a_notice_reads_back_and_ids_may_be_missing() {
+        let lane = Notice::lane(None, "upkeep", Op::Delete);
+        let line = serde_json::to_string(&lane).expect("JSON");
+        assert_eq!(line, r#"{"tenant_id":null,"kind":"lane:upkeep","id":"","op":"delete"}"#);
+        assert_eq!(serde_json::from_str::<Notice>(&line).expect("a notice"), lane);
+        assert_eq!(Notice::resync("*").op, Op::Resync);
+        assert!(serde_json::from_str::<Notice>(r#"{"tenant_id":null,"kind":"x","id":"","op":"truncate"}"#).is_err());
+    }
+}

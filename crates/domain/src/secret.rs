@@ -46,4 +46,12 @@ mod tests {
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
         assert_eq!(secret.reveal(), "canary-7f3a");
     }
+
+    #[test]
+    fn a_secret_is_read_from_settings_and_json_as_it_stands() {
+        let settings: Secret = " with blanks ".parse().expect("infallible");
+        assert_eq!(settings.reveal(), " with blanks ");
+        let json: Secret = serde_json::from_str("\"canary\"").expect("a secret");
+        assert_eq!((json.reveal(), format!("{json:>10}").as_str()), ("canary", "***"), "no width tells its length");
+    }
 }

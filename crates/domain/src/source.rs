@@ -90,3 +90,23 @@ impl Transport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_over_once_nothing_more_happens_by_itself() {
+        let over: Vec<&str> =
+            JobStatus::ALL.iter().filter(|status| status.is_over()).map(|status| status.as_str()).collect();
+        assert_eq!(over, ["completed", "failed", "cancelled"], "a paused job goes on when it is resumed");
+    }
+
+    #[test]
+    fn a_transport_is_spelled_alike_in_text_and_json() {
+        for transport in [Transport::Rest, Transport::Mcp, Transport::Fixtures] {
+            assert_eq!(serde_json::to_value(transport).expect("a word"), transport.as_str());
+        }
+        assert_eq!(Transport::default(), Transport::Rest);
+    }
+}

@@ -68,4 +68,30 @@ mod tests {
         assert_eq!(clipped("ééé", 3), "ééé");
         assert_eq!(clipped("éé ééé", 3), "éé…");
     }
+
+    #[test]
+    fn clipping_at_the_edges() {
+        for (text, most, expected) in [
+            ("", 0, ""),
+            ("a", 0, "…"),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "abc…"),
+            ("ab  cd", 4, "ab…"),
+            ("🙂🙂", 1, "🙂…"),
+        ] {
+            assert_eq!(clipped(text, most), expected, "{most} of {text:?}");
+        }
+        // What hides is counted as it is shown, so that a clipped text cannot hide more than a whole one.
+        assert_eq!(clipped("a\u{200b}bc", 4), "a⟨U+…");
+    }
+
+    #[test]
+    fn every_control_character_is_visible() {
+        for code in (0..=0x1f).chain(0x7f..=0x9f) {
+            let c = char::from_u32(code).expect("a character");
+            let out = shown(&c.to_string());
+            assert!(!out.is_empty() && !out.chars().any(char::is_control), "U+{code:04X} became {out:?}");
+        }
+        assert_eq!(shown_lines("a\r\nb\n\nc"), "a\nb\n\nc");
+    }
 }

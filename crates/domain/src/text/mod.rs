@@ -24,3 +24,20 @@ pub const TEXT_VERSION: u8 = 1;
 pub fn sha256(text: &str) -> [u8; 32] {
     Sha256::new().chain_update([TEXT_VERSION]).chain_update(text).finalize().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stored hashes are compared with new ones: whoever changes these changes `TEXT_VERSION`, and every text is embedded again.
+    #[test]
+    fn hashes_are_the_same_as_ever() {
+        for (text, expected) in [
+            ("", "4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a"),
+            ("Grüße", "f8c381ab3bce161b9b6593cf36de8f32b8f9ecc86e3a92bfc1061791b1f34f75"),
+        ] {
+            assert_eq!(crate::hex::encode(sha256(text)), expected, "of {text:?}");
+        }
+        assert_ne!(sha256("a"), sha256("b"));
+    }
+}

@@ -40,4 +40,13 @@ mod tests {
         replace_nul_in(&mut value);
         assert_eq!(value, json!({ "a\u{fffd}": ["x\u{fffd}y", { "b": "\u{fffd}" }, 1, null, true], "plain": "text" }));
     }
+
+    #[test]
+    fn a_text_says_whether_it_has_one() {
+        for (text, found, replaced) in
+            [("", false, ""), ("a", false, "a"), ("\0", true, "\u{fffd}"), ("é\0\0", true, "é\u{fffd}\u{fffd}")]
+        {
+            assert_eq!((has_nul(text), replace_nul(text).as_str()), (found, replaced), "of {text:?}");
+        }
+    }
 }
