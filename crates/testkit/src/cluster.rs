@@ -11,7 +11,7 @@ use store::ConnectTo;
 use store::embedded::{Embedded, Running};
 use store::migrate;
 
-use crate::effects;
+use crate::{effects, wait_until};
 
 const TEMPLATE: &str = "template_tributary";
 
@@ -86,16 +86,11 @@ impl Cluster {
     /// Starts the killed server again; waits out what its remains hold. Returns how long that took.
     pub async fn restart(&self) -> Duration {
         let begun = Instant::now();
-        // The first start after a kill may be refused: the dead one's sessions are still leaving.
-        let mut tries = 0;
-        let running = loop {
-            match self.embedded.start().await {
-                Ok(running) => break running,
-                Err(_) if tries < 20 => tries += 1,
-                Err(error) => panic!("a killed server starts again: {error:?}"),
-            }
-            tokio::time::sleep(Duration::from_millis(250)).await;
-        };
+        // The first start after a kill may be refused: the dead server's sessions are still leaving.
+        let mut started = None;
+        let is_up = wait_until(Duration::from_secs(30), async || started.insert(self.embedded.start().await).is_ok());
+        assert!(is_up.await, "a killed server does not start again: {started:?}");
+        let running = started.and_then(Result::ok).expect("a running server");
         let mut watching = self.watchdog.lock().unwrap_or_else(PoisonError::into_inner);
         let old = watching.replace(watchdog(running.postmaster_pid, &self.dir));
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;

@@ -23,7 +23,7 @@ pub use ledger::Ledger;
 pub use recordings::FakeRecordings;
 pub use sources::Sources;
 pub use speech::FakeSpeech;
-pub use world::{World, config, wait_until};
+pub use world::{World, config, stays_true, wait_until};
 
 /// More rounds, larger counts: `./test --slow`.
 pub fn is_slow() -> bool {

@@ -1,11 +1,12 @@
 //! Worker processes that tests may kill, stop and resume.
 
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::cluster::{blob_url, kill};
+use crate::wait_until;
 
 /// A child that is gone when the test is.
 pub struct Worker(Child);
@@ -58,16 +59,15 @@ impl Worker {
         self.0.try_wait().expect("a child of ours")
     }
 
-    /// Waits for it to end by itself; None when it still runs after `limit`.
+    /// Waits until the process ends by itself; `None` when it still runs after `limit`.
     pub async fn ended_within(&mut self, limit: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + limit;
-        while Instant::now() < deadline {
-            if let Some(status) = self.has_ended() {
-                return Some(status);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        None
+        let mut status = None;
+        wait_until(limit, async || {
+            status = self.has_ended();
+            status.is_some()
+        })
+        .await;
+        status
     }
 }
 

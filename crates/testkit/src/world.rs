@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// Looks every 20 ms until it is true; false when `limit` has passed. For what other processes do.
+/// Looks every 20 ms until the condition is true; false when `limit` has passed. Tests wait with this and never for a length of time.
 pub async fn wait_until(limit: Duration, mut is_true: impl AsyncFnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     loop {
@@ -106,4 +106,10 @@ pub async fn wait_until(limit: Duration, mut is_true: impl AsyncFnMut() -> bool)
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Looks every 20 ms whether the condition is still true; false at the first time it is not. For things that must not happen: the
+/// length is the time in which they would.
+pub async fn stays_true(length: Duration, mut is_true: impl AsyncFnMut() -> bool) -> bool {
+    !wait_until(length, async || !is_true().await).await
 }

@@ -25,7 +25,7 @@ async fn the_server_killed_under_load_loses_and_doubles_nothing() {
     });
     let mut slowest = Duration::ZERO;
     for _ in 0..kills {
-        tokio::time::sleep(Duration::from_millis(rng.random_range(300..900))).await;
+        suite.sends(rng.random_range(20..120)).await;
         cluster.kill();
         slowest = slowest.max(cluster.restart().await);
     }
@@ -54,14 +54,14 @@ async fn dropped_and_silent_connections_lose_and_double_nothing() {
     let mut hangman = suite.world.login_conn().await;
     let mut terminated = 0;
     for _ in 0..10 {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        suite.sends(20).await;
         proxy.reset_all();
         let ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
                      and usename = current_user and client_port > 0 and random() < 0.5";
         terminated += sqlx::query(ended).fetch_all(&mut hangman).await.expect("terminated").len();
     }
     proxy.black_hole(true);
-    tokio::time::sleep(Duration::from_secs(3)).await; // longer than a lease
+    tokio::time::sleep(Duration::from_secs(3)).await; // time itself: a silence longer than a lease
     proxy.black_hole(false);
     sender.await.expect("the sender");
     assert!(suite.drain(Duration::from_secs(90)).await, "I5: stuck after connections were dropped");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::Clock;
 use store::Db;
@@ -57,11 +57,20 @@ impl Suite {
     pub async fn send_kinds(&self, db: &Db, n: usize, kinds: &[&str]) {
         for nth in 0..n {
             let (item, kind) = (Uuid::now_v7(), kinds[nth % kinds.len()]);
+            let (begun, mut again) = (Instant::now(), tokio::time::interval(Duration::from_millis(50)));
             while effects::send(db, self.world.tenant_id, item, kind).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                assert!(begun.elapsed() < Duration::from_secs(120), "item {item} could not be sent");
+                again.tick().await;
             }
             self.ledger.write(item, kind);
         }
+    }
+
+    /// Waits until `n` more items were acknowledged: the sender is under way, and so are the workers.
+    pub async fn sends(&self, n: usize) {
+        let before = self.ledger.read().len();
+        let is_sent = wait_until(Duration::from_secs(60), async || self.ledger.read().len() >= before + n);
+        assert!(is_sent.await, "{n} more items were not sent within a minute");
     }
 
     /// Waits until no item is left in the queue; parked ones are called back, because two hours are too long for a test.

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::Provider;
 use engine::pull::tokens::{self, NoToken, Timing};
 use fakes::Manner;
-use testkit::Sources;
+use testkit::{Sources, wait_until};
 
 const TOKEN: &str = "/oauth/quickbooks/token";
 
@@ -22,13 +22,15 @@ async fn many_workers_with_one_stale_token_make_one_refresh_and_hold_no_transact
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::Delay(Duration::from_millis(1_500)));
     let before = t.fakes.counts(fakes::Provider::Quickbooks).refreshes;
+    let asked_before = t.fakes.requests(TOKEN);
     let (env, tenant) = (t.world.env.clone(), t.world.tenant_id);
     let want = || {
         let env = env.clone();
         tokio::spawn(async move { tokens::token(&env, tenant, id, Provider::Quickbooks).await })
     };
     let wanting: Vec<_> = (0..16).map(|_| want()).collect();
-    tokio::time::sleep(Duration::from_millis(700)).await; // the reply is on its way
+    let is_asked = async || t.fakes.requests(TOKEN) > asked_before;
+    assert!(wait_until(Duration::from_secs(10), is_asked).await, "nobody asks for a token");
     let open = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'";
     assert_eq!(t.count(open).await, 0, "a transaction is open while the provider is asked");
     let mut versions = Vec::new();
@@ -326,16 +328,11 @@ async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
         let seen: i64 = sqlx::query_scalar(version).bind(id.0).fetch_one(&mut *conn).await.expect("a version");
         let sql = "update connected_sources set token_expires_at = null where id = $1";
         sqlx::query(sql).bind(id.0).execute(&mut *conn).await.expect("an expiry");
-        let mut is_moved = false;
-        for _ in 0..6_000 {
+        let is_refreshed = wait_until(Duration::from_secs(60), async || {
             let now: i64 = sqlx::query_scalar(version).bind(id.0).fetch_one(&mut *conn).await.expect("a version");
-            is_moved = now > seen;
-            if is_moved {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert!(is_moved, "expiry {nth}: nobody refreshed; {:?}", t.source(id).await);
+            now > seen
+        });
+        assert!(is_refreshed.await, "expiry {nth}: nobody refreshed; {:?}", t.source(id).await);
     }
     for process in &mut processes {
         drop(process.stdin.take());

@@ -10,7 +10,7 @@ use store::{keys, people};
 use testkit::chat::{self, FakeChat};
 use testkit::recordings::{self, FakeRecordings};
 use testkit::speech::{self, FakeSpeech};
-use testkit::{World, wait_until};
+use testkit::{World, stays_true, wait_until};
 
 use crate::app::{App, Folder, command, free_port, run};
 use crate::browser::Browser;
@@ -232,17 +232,20 @@ async fn an_agent_does_what_the_nodes_page_says() {
             .expect("set");
     };
     set_to(false, 3).await;
-    tokio::time::sleep(Duration::from_secs(11)).await; // a heartbeat reads it
+    // A heartbeat reads it. It beats every ten seconds.
+    let begun = office.house.number("select extract(epoch from clock_timestamp())::bigint").await;
+    let last = "select coalesce(max(extract(epoch from last_heartbeat)), 0)::bigint from crm_processing_nodes";
+    assert!(wait_until(SOON, async || office.house.number(last).await > begun).await, "no heartbeat comes");
     for nth in 0..5 {
         office.call(&twilio, &format!("RE{nth}"), &office.recordings.url("/RE")).await;
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let in_hand = "select count(*) from activities where processing_status = 'processing'";
-    assert_eq!(office.house.number(in_hand).await, 0, "it is switched off");
+    let in_hand =
+        async || office.house.number("select count(*) from activities where processing_status = 'processing'").await;
+    let length = Duration::from_secs(2); // it claims within a second of waking
+    assert!(stays_true(length, async || in_hand().await == 0).await, "it is switched off, and claims");
     set_to(true, 3).await;
-    assert!(wait_until(SOON, async || office.house.number(in_hand).await == 3).await);
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(office.house.number(in_hand).await, 3, "not more than it was told");
+    assert!(wait_until(SOON, async || in_hand().await == 3).await, "it is switched on, and has {}", in_hand().await);
+    assert!(stays_true(length, async || in_hand().await == 3).await, "it takes more than it was told");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use testkit::cluster::kill;
 use testkit::wait_until;
@@ -23,12 +23,15 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Whatever server is left on it, ended by its own pid file.
+        // A server that still runs in it is ended by its own pid file, and has left before its folder is removed.
         if let Ok(text) = std::fs::read_to_string(self.0.join("postgres/postmaster.pid"))
             && let Some(pid) = text.lines().next().and_then(|line| line.trim().parse().ok())
         {
             kill(pid, rustix::process::Signal::QUIT);
-            std::thread::sleep(Duration::from_millis(300));
+            let deadline = Instant::now() + Duration::from_secs(5);
+            while Path::new("/proc").join(pid.to_string()).exists() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10)); // `drop` cannot await
+            }
         }
         let _ = std::fs::remove_dir_all(&self.0);
     }

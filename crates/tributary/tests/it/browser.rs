@@ -9,7 +9,7 @@ use domain::{Scope, Secret};
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::{Value, json};
 use testkit::process::{Start, Worker};
-use testkit::{World, wait_until};
+use testkit::{World, stays_true, wait_until};
 
 use crate::app::{App, BINARY, Folder, client, command, free_port, get, run};
 use crate::intake::sign;
@@ -77,6 +77,11 @@ impl Browser {
 
     pub async fn shows(&self, text: &str, limit: Duration) -> bool {
         wait_until(limit, async || self.text().await.to_lowercase().contains(&text.to_lowercase())).await
+    }
+
+    /// False as soon as a script has set the page's title, which the tests' hostile texts try to do.
+    pub async fn is_unowned(&self, length: Duration) -> bool {
+        stays_true(length, async || self.client.title().await.expect("a title") != "owned").await
     }
 
     pub async fn goto(&self, url: &str) {
@@ -318,8 +323,7 @@ async fn script_and_control_characters_in_an_item_are_inert() {
     );
     for path in ["/queues/upkeep?state=dead", "/", "/queues/upkeep/items/m1000000"] {
         browser.goto(&format!("{}{path}", app.url)).await;
-        tokio::time::sleep(Duration::from_millis(300)).await; // time for a script that must not run
-        assert_ne!(browser.client.title().await.expect("a title"), "owned", "S15 on {path}");
+        assert!(browser.is_unowned(Duration::from_millis(300)).await, "S15: a script ran on {path}");
         let text = browser.text().await;
         assert!(
             !text.contains('\u{202e}') && !text.contains('\u{7}') && !text.contains('\u{1b}'),
@@ -361,8 +365,7 @@ async fn an_event_is_seen_on_home_found_by_search_and_traced_to_its_original() {
     let (_, key) = world.caller(world.tenant_id, &[Scope::Service]).await;
     let browser = Browser::start().await;
     let inert = async |page: &str| {
-        tokio::time::sleep(Duration::from_millis(200)).await; // time for a script that must not run
-        assert_ne!(browser.client.title().await.expect("a title"), "owned", "S15 on {page}");
+        assert!(browser.is_unowned(Duration::from_millis(200)).await, "S15: a script ran on {page}");
         let text = browser.text().await;
         assert!(!text.contains('\u{202e}') && !text.contains('\u{1b}'), "S15: control characters on {page}");
     };

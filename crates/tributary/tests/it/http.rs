@@ -367,6 +367,15 @@ async fn events_arrive_resume_and_stay_within_the_tenant() {
     let mut foreign = Stream::open(&site.app, &stranger, None).await;
     assert!(stream.has("200 OK", Duration::from_secs(5)).await && foreign.has("200 OK", Duration::from_secs(5)).await);
 
+    // The server hears nothing from before it listens.
+    let mut conn = site.world.conn().await;
+    let listening =
+        "select count(*) from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
+    let listens = wait_until(Duration::from_secs(10), async || {
+        sqlx::query_scalar::<_, i64>(listening).fetch_one(&mut *conn).await.is_ok_and(|n| n > 0)
+    });
+    assert!(listens.await, "the server does not listen");
+
     // Another process sends: this one relays by NOTIFY.
     let relay = tokio::spawn(store::notices::relay(site.world.env.db.clone()));
     let send = async || {

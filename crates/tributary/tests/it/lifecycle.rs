@@ -158,7 +158,12 @@ async fn a_given_database_is_used_by_serve_and_worker_apart() {
     // They may start before the migration.
     let serving = App::spawn(with(&folder), &["serve"], port);
     let working = App::spawn(with(&folder), &["worker"], port);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut conn = <sqlx::PgConnection as sqlx::Connection>::connect(&url).await.expect("a session");
+    let sessions = "select count(*) from pg_stat_activity where datname = 'given' and application_name = 'tributary'";
+    let both_wait = wait_until(Duration::from_secs(20), async || {
+        sqlx::query_scalar::<_, i64>(sessions).fetch_one(&mut conn).await.is_ok_and(|n| n >= 2)
+    });
+    assert!(both_wait.await, "{}{}", serving.printed(), working.printed());
     let (migrated, said, error) = run(with(&folder).arg("migrate"));
     assert!(migrated.status.success(), "{said}{error}");
     assert!(

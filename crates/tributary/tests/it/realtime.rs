@@ -16,7 +16,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use uuid::Uuid;
 
 use crate::agents::Office;
-use crate::app::{client, resident_kb};
+use crate::app::{client, get, resident_kb};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -293,7 +293,16 @@ async fn a_thousand_pages_and_readers_that_do_not_read_cost_no_memory() {
         let n = tokio::time::timeout(SOON, page.read(&mut told)).await.expect("in time").expect("an event");
         assert!(String::from_utf8_lossy(&told[..n]).contains("\"activities\""), "F30: a page was not told");
     }
-    tokio::time::sleep(Duration::from_secs(5)).await; // longer than anybody waits for a reader
+    // Nobody waits for a reader for more than four seconds. Whoever reads on is the only one left.
+    let open = async || {
+        let (_, said) = get(&office.app.url, "/metrics").await;
+        said.lines().find_map(|line| line.strip_prefix("tributary_realtime_sockets ")).map(str::to_owned)
+    };
+    assert!(
+        wait_until(3 * SOON, async || open().await.as_deref() == Some("1")).await,
+        "F30: open are {:?}",
+        open().await
+    );
     for mut socket in stalled {
         let rest = tokio::time::timeout(SOON, async { while let Some(Ok(_)) = socket.0.next().await {} });
         assert!(rest.await.is_ok(), "F30: it was not cut off");

@@ -29,11 +29,12 @@ async fn run() -> anyhow::Result<()> {
     for _ in 0..tasks {
         let env = env.clone();
         tokio::spawn(async move {
+            let mut tick = tokio::time::interval(Duration::from_millis(10));
             loop {
+                tick.tick().await;
                 if let Err(trouble) = tokens::token_within(&env, tenant, source, Provider::Quickbooks, timing).await {
                     eprintln!("no token: {trouble:?}");
                 }
-                tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
     }
