@@ -345,3 +345,52 @@ impl DerefMut for TxOn<'_> {
 pub async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::TimedOut))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "postgres://ann:se%20cret@db.example:5433/things?sslmode=require";
+
+    #[test]
+    fn an_address_prints_without_its_password() {
+        let to = ConnectTo::url(URL).expect("an address");
+        assert_eq!((to.in_words().as_str(), to.port(), to.login()), ("things at db.example:5433", 5_433, "ann"));
+        assert_eq!(
+            format!("{to:?} {:?}", Some(to.database("other"))),
+            "things at db.example:5433 Some(other at db.example:5433)"
+        );
+        assert!(!format!("{to:#?}").contains("cret"));
+    }
+
+    #[test]
+    fn the_address_for_other_programs_has_the_password_and_only_what_libpq_knows() {
+        let uri = ConnectTo::url(URL).expect("an address").database("other").uri();
+        assert!(uri.reveal().starts_with("postgres://ann:se%20cret@db.example:5433/other?"), "{}", uri.reveal());
+        assert!(
+            uri.reveal().contains("sslmode=require") && !uri.reveal().contains("statement-cache"),
+            "{}",
+            uri.reveal()
+        );
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_without_repeating_it() {
+        for odd in ["not a url: pass=secret", "http://[bad", "postgres://host:port/x"] {
+            let refused = ConnectTo::url(odd).expect_err(odd).to_string();
+            assert!(
+                refused.starts_with("DATABASE_URL is no PostgreSQL address") && !refused.contains("secret"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_at_its_limit_and_a_result_is_handed_through() {
+        let late = within(Duration::from_millis(1), std::future::pending::<Result<()>>()).await;
+        assert!(matches!(late, Err(Error::TimedOut)), "{late:?}");
+        assert!(within(Duration::from_secs(5), async { Ok(7) }).await.is_ok_and(|n| n == 7));
+        let refused = within(Duration::from_secs(5), async { Err::<(), _>(Error::Conflict("taken")) }).await;
+        assert!(matches!(refused, Err(Error::Conflict("taken"))), "{refused:?}");
+    }
+}

@@ -165,3 +165,28 @@ impl From<CallerRow> for Caller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_secret_is_long_random_and_says_what_it_is() {
+        let [one, other] = [new_secret("trb_"), new_secret("trb_")];
+        assert_ne!(one.reveal(), other.reveal());
+        for secret in [&one, &other] {
+            let random = secret.reveal().strip_prefix("trb_").expect("its prefix");
+            assert_eq!(URL_SAFE_NO_PAD.decode(random).expect("base64").len(), 32);
+            assert!(
+                random.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')),
+                "safe in a URL"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_the_sha_256_of_the_text() {
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(domain::hex::encode(hash(&Secret::new("abc"))), expected);
+    }
+}

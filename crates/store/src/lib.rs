@@ -123,3 +123,97 @@ impl From<Error> for domain::Fault {
         Self::Transient(error.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server says with an SQLSTATE.
+    #[derive(Debug)]
+    struct Reply {
+        code: &'static str,
+        constraint: Option<&'static str>,
+    }
+
+    impl std::fmt::Display for Reply {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("the server's own words")
+        }
+    }
+
+    impl std::error::Error for Reply {}
+
+    impl sqlx::error::DatabaseError for Reply {
+        fn message(&self) -> &str {
+            "the server's own words"
+        }
+
+        fn code(&self) -> Option<std::borrow::Cow<'_, str>> {
+            Some(self.code.into())
+        }
+
+        fn constraint(&self) -> Option<&str> {
+            self.constraint
+        }
+
+        fn kind(&self) -> sqlx::error::ErrorKind {
+            sqlx::error::ErrorKind::Other
+        }
+
+        fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+            self
+        }
+    }
+
+    fn said(code: &'static str) -> Error {
+        Error::Database(sqlx::Error::Database(Box::new(Reply { code, constraint: None })))
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_told_from_what_does_not() {
+        for code in ["08006", "08P01", "53300", "57P01", "57014", "40001", "40P01", "55P03"] {
+            assert!(said(code).is_passing(), "{code}");
+        }
+        for code in ["23505", "42501", "42P01", "22P02", "40002", "55000", "PT409", "P0001"] {
+            assert!(!said(code).is_passing(), "{code}");
+        }
+        assert!(Error::TimedOut.is_passing() && Error::CrashPoint("x").is_passing());
+        assert!(Error::Database(sqlx::Error::PoolTimedOut).is_passing());
+        assert!(Error::Database(sqlx::Error::Io(std::io::Error::other("reset"))).is_passing());
+        assert!(!Error::Conflict("taken").is_passing() && !Error::Refused { what: "no".into() }.is_passing());
+        assert!(!Error::Database(sqlx::Error::RowNotFound).is_passing());
+    }
+
+    #[test]
+    fn the_servers_code_and_words_are_handed_on_and_ours_have_no_code() {
+        assert_eq!(
+            (said("PT409").code().as_deref(), said("PT409").told().as_str()),
+            (Some("PT409"), "the server's own words")
+        );
+        assert_eq!(
+            (Error::TimedOut.code(), Error::TimedOut.told()),
+            (None, "the database did not answer in time".into())
+        );
+        assert_eq!(Error::Conflict("it is connected already").told(), "it is connected already");
+    }
+
+    #[test]
+    fn only_the_named_constraint_becomes_a_conflict() {
+        let violated = |constraint| Err::<(), _>(sqlx::Error::Database(Box::new(Reply { code: "23505", constraint })));
+        let named = violated(Some("sources_key")).on_constraint("sources_key", "it is connected already");
+        assert!(matches!(named, Err(Error::Conflict("it is connected already"))), "{named:?}");
+        for other in [Some("another_key"), None] {
+            let kept = violated(other).on_constraint("sources_key", "it is connected already");
+            assert!(matches!(kept, Err(Error::Database(_))), "{kept:?}");
+        }
+        assert!(Ok::<_, sqlx::Error>(7).on_constraint("sources_key", "x").is_ok_and(|n| n == 7));
+    }
+}

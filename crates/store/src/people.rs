@@ -69,3 +69,24 @@ pub async fn list(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Pe
     .fetch_all(conn)
     .await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_called_by_their_names_else_by_an_address() {
+        let some = |text: &str| Some(text.to_owned());
+        for (first, last, email, phone, expected) in [
+            (some("Ann"), some("Lee"), some("a@x.test"), None, "Ann Lee"),
+            (some(" Ann "), None, None, None, "Ann"),
+            (None, some("Lee"), None, None, "Lee"),
+            (some(" "), some(""), some("a@x.test"), some("+1"), "a@x.test"),
+            (None, None, None, some("+1"), "+1"),
+            (None, None, some(""), some("+1"), "+1"),
+            (None, None, None, None, "Somebody"),
+        ] {
+            assert_eq!(called([&first, &last], [&email, &phone]), expected, "{first:?} {last:?} {email:?} {phone:?}");
+        }
+    }
+}

@@ -336,3 +336,121 @@ pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<
     };
     Ok(Called { value, changed })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ACTIVITIES: &Table = &TABLES[0];
+
+    fn statement(conditions: &[Condition]) -> Result<String> {
+        let mut sql = QueryBuilder::new("");
+        push_conditions(&mut sql, conditions)?;
+        Ok(sql.into_string())
+    }
+
+    fn on(column: &str, operator: Operator, values: &[&str]) -> Condition {
+        let column = ACTIVITIES.column(column).expect("a column");
+        Condition { column, is_not: false, operator, values: values.iter().map(|&value| value.to_owned()).collect() }
+    }
+
+    #[test]
+    fn only_names_of_the_list_are_tables_and_columns() {
+        assert_eq!(Table::find("activities").map(|table| table.name), Some("activities"));
+        for odd in ["", "Activities", "public.activities", "activities;", "pg_class", "secrets"] {
+            assert!(Table::find(odd).is_none(), "{odd:?} was taken for a table");
+        }
+        for odd in ["", "tenant_id", "locked_key", "id; drop table activities", "ID", "raw_data->content"] {
+            assert!(ACTIVITIES.column(odd).is_none(), "{odd:?} was taken for a column");
+        }
+    }
+
+    #[test]
+    fn every_operator_binds_its_value_and_casts_it_to_the_columns_type() {
+        for (condition, expected) in [
+            (on("type", Operator::Eq, &["call"]), " where (t.type = $1::text::text)"),
+            (on("sales_id", Operator::Neq, &["1"]), " where (t.sales_id <> $1::text::int8)"),
+            (on("created_at", Operator::Gt, &["x"]), " where (t.created_at > $1::text::timestamptz)"),
+            (on("lock_epoch", Operator::Gte, &["1"]), " where (t.lock_epoch >= $1::text::int4)"),
+            (on("lock_epoch", Operator::Lt, &["1"]), " where (t.lock_epoch < $1::text::int4)"),
+            (on("lock_epoch", Operator::Lte, &["1"]), " where (t.lock_epoch <= $1::text::int4)"),
+            (on("id", Operator::IsDistinct, &["x"]), " where (t.id is distinct from $1::text::uuid)"),
+            (on("event_key", Operator::Like, &["a*"]), " where (t.event_key::text like $1)"),
+            (on("event_key", Operator::Ilike, &["a*"]), " where (t.event_key::text ilike $1)"),
+            (on("event_key", Operator::Match, &["^a"]), " where (t.event_key::text ~ $1)"),
+            (on("event_key", Operator::Imatch, &["^a"]), " where (t.event_key::text ~* $1)"),
+            (on("sales_id", Operator::In, &["1", "2"]), " where (t.sales_id = any ($1::text[]::int8[]))"),
+            (on("locked_by", Operator::Is, &["null"]), " where (t.locked_by is null)"),
+            (on("locked_by", Operator::Is, &["true"]), " where (t.locked_by is true)"),
+            (on("locked_by", Operator::Is, &["false"]), " where (t.locked_by is false)"),
+        ] {
+            assert_eq!(statement(std::slice::from_ref(&condition)).expect("a statement"), expected);
+            let negated = Condition { is_not: true, ..condition };
+            assert_eq!(statement(&[negated]).expect("a statement"), expected.replacen(" (", " not (", 1));
+        }
+    }
+
+    #[test]
+    fn conditions_are_joined_and_nothing_of_a_value_reaches_the_statement() {
+        let evil = "'; drop table activities; --";
+        let all = [
+            on("type", Operator::Eq, &[evil]),
+            on("event_key", Operator::In, &[evil]),
+            on("id", Operator::Like, &[evil]),
+        ];
+        let sql = statement(&all).expect("a statement");
+        assert_eq!(
+            sql,
+            " where (t.type = $1::text::text) and (t.event_key = any ($2::text[]::text[])) and (t.id::text like $3)"
+        );
+        assert_eq!(statement(&[]).expect("nothing"), "");
+        let refused = statement(&[on("id", Operator::Is, &[evil])]).expect_err("neither null, true nor false");
+        assert!(refused.to_string().ends_with("is neither null, true nor false"), "{refused}");
+    }
+
+    #[test]
+    fn the_columns_asked_for_are_returned_and_without_any_all() {
+        let listed = |columns: &[&'static str]| {
+            let mut sql = QueryBuilder::new("");
+            push_columns(&mut sql, ACTIVITIES, columns);
+            sql.into_string()
+        };
+        assert_eq!(listed(&["id", "type"]), "jsonb_build_object('id', t.id, 'type', t.type)");
+        let all = listed(&[]);
+        assert_eq!(all.matches("', t.").count(), ACTIVITIES.columns.len());
+    }
+
+    #[test]
+    fn json_becomes_text_as_postgresql_reads_it() {
+        for (value, kind, expected) in [
+            (json!(null), "text", None),
+            (json!(null), "jsonb", None),
+            (json!("plain"), "text", Some("plain")),
+            (json!("plain"), "jsonb", Some("\"plain\"")),
+            (json!(7), "int8", Some("7")),
+            (json!(true), "bool", Some("true")),
+            (json!({ "a": [1, null] }), "jsonb", Some(r#"{"a":[1,null]}"#)),
+            (json!([]), "text[]", Some("{}")),
+            (json!(["a", "b,c", "d\"e", "f\\g", "{}", ""]), "text[]", Some(r#"{"a","b,c","d\"e","f\\g","{}",""}"#)),
+            (json!([1, null]), "int4[]", Some("{1,null}")),
+            (json!(["a"]), "text", Some(r#"["a"]"#)),
+        ] {
+            assert_eq!(as_text(&value, kind).as_deref(), expected, "{value} as {kind}");
+        }
+    }
+
+    #[test]
+    fn a_body_with_an_unknown_column_is_refused_by_name() {
+        let body = json!({ "metadata": {}, "tenant_id": "x" });
+        let refused = known(ACTIVITIES, body.as_object().expect("an object")).expect_err("an unknown column");
+        assert_eq!(refused.to_string(), "there is no column \"tenant_id\" in activities");
+        let body = json!({ "metadata": {}, "type": "call" });
+        let found = known(ACTIVITIES, body.as_object().expect("an object")).expect("columns");
+        assert_eq!(
+            found.iter().map(|(column, _)| *column).collect::<Vec<_>>(),
+            [("metadata", "jsonb"), ("type", "text")]
+        );
+    }
+}

@@ -159,3 +159,29 @@ pub async fn this_month(
         .fetch_one(conn)
         .await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thousand_documents_cost() {
+        for (cost_micros, documents, expected) in [
+            (0, 0, None),
+            (500, 0, None),
+            (0, 10, Some(0)),
+            (500, 1_000, Some(500)),
+            (1, 3, Some(333)),
+            (i64::MAX, 1_000, Some(i64::MAX / 1_000)), // saturates; nobody pays that
+        ] {
+            assert_eq!(per_thousand(cost_micros, documents), expected, "{cost_micros} for {documents}");
+        }
+    }
+
+    #[test]
+    fn spending_adds_up_field_by_field() {
+        let mut sum = Spent { calls: 1, documents: 2, texts: 3, tokens: 4, cost_micros: 5 };
+        sum += Spent { calls: 10, documents: 20, texts: 30, tokens: 40, cost_micros: 50 };
+        assert_eq!(sum, Spent { calls: 11, documents: 22, texts: 33, tokens: 44, cost_micros: 55 });
+    }
+}

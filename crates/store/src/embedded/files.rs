@@ -177,4 +177,37 @@ mod tests {
         assert_eq!(user, Some(User { name: "postgres".into(), uid: 105, gid: 113 }));
         assert_eq!(parse_user("broken"), None);
     }
+
+    #[test]
+    fn a_process_is_alive_until_it_is_gone() {
+        let me = std::process::id();
+        assert!(is_alive(me) && !is_other_program(me, "store"));
+        assert!(is_other_program(me, "postgres"));
+        assert!(!is_alive(0) && !is_alive(u32::MAX), "numbers that no process has");
+        let mut child = std::process::Command::new("true").spawn().expect("a process");
+        let pid = child.id();
+        let _ = child.wait();
+        assert!(!is_alive(pid));
+    }
+
+    #[test]
+    fn the_last_lines_are_on_one() {
+        let path = std::env::temp_dir().join(format!("tributary-lines-{}", uuid::Uuid::now_v7().simple()));
+        std::fs::write(&path, "one\ntwo\nthree\n").expect("written");
+        assert_eq!(
+            (last_lines(&path, 2).as_str(), last_lines(&path, 9).as_str()),
+            ("two · three", "one · two · three")
+        );
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(last_lines(&path, 2), "", "a missing log is an empty one");
+    }
+
+    #[test]
+    fn further_settings_come_last_and_so_win() {
+        let lines = settings(&["max_connections=50".into()]);
+        assert_eq!(lines.last().map(String::as_str), Some("max_connections=50"));
+        let buffers = lines.iter().find_map(|line| line.strip_prefix("shared_buffers=")?.strip_suffix("MB"));
+        let mb: u64 = buffers.and_then(|text| text.parse().ok()).expect("megabytes");
+        assert!((128..=2_048).contains(&mb), "{mb}");
+    }
 }

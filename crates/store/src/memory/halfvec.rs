@@ -39,3 +39,21 @@ impl Encode<'_, Postgres> for HalfVec {
         Ok(IsNull::No)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_is_its_length_and_its_halves_most_significant_byte_first() {
+        for (values, expected) in [
+            (vec![], vec![0, 0, 0, 0]),
+            (vec![1.0], vec![0, 1, 0, 0, 0x3c, 0]),
+            (vec![-2.0, 0.5, 0.0], vec![0, 3, 0, 0, 0xc0, 0, 0x38, 0, 0, 0]),
+            (vec![70_000.0], vec![0, 1, 0, 0, 0x7c, 0]), // larger than a half can be: infinity
+        ] {
+            assert_eq!(HalfVec::new(&values).0, expected, "{values:?}");
+        }
+        assert_eq!(HalfVec::new(&[0.0; 300]).0[..4], [1, 44, 0, 0]);
+    }
+}

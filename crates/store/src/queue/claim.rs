@@ -113,3 +113,24 @@ impl Queue {
 pub(super) fn columns(receipts: &[Receipt]) -> (Vec<i64>, Vec<i32>) {
     receipts.iter().map(|receipt| (receipt.msg_id, receipt.read_ct)).unzip()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_no_attempts() {
+        for (read_ct, waits, attempt) in [(1, 0, 1), (5, 0, 5), (5, 4, 1), (5, 2, 3)] {
+            let claimed = Claimed {
+                msg_id: 7,
+                read_ct,
+                waits,
+                lapses: 0,
+                enqueued_at: DateTime::UNIX_EPOCH,
+                message: serde_json::Value::Null,
+            };
+            assert_eq!(claimed.attempt(), attempt, "{read_ct} claims, {waits} waits");
+            assert_eq!((claimed.receipt().msg_id, claimed.receipt().read_ct), (7, read_ct));
+        }
+    }
+}

@@ -290,3 +290,25 @@ fn past(action: Action) -> &'static str {
         Action::Cancel => "cancelled",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_own_count() {
+        let counts = Counts {
+            lane: "x".into(),
+            waiting: 1,
+            working: 2,
+            failed: 3,
+            parked: 4,
+            dead: 5,
+            skipped: 6,
+            cancelled: 7,
+            oldest_due: None,
+        };
+        let by_state: Vec<i64> = ItemState::ALL.iter().map(|state| counts.of(*state)).collect();
+        assert_eq!(by_state, [1, 2, 3, 4, 5, 6, 7]);
+    }
+}
