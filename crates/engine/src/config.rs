@@ -446,45 +446,4 @@ fn text_lang(text: &str) -> Result<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn public_urls_are_plain_origins() {
-        assert_eq!(public_url("https://hear.example.com/").as_deref(), Ok("https://hear.example.com"));
-        for bad in ["", "hear.example.com", "https://", "javascript:alert(1)", "https://a b", "https://a?x=1"] {
-            assert!(public_url(bad).is_err(), "{bad:?} was accepted");
-        }
-    }
-
-    #[test]
-    fn a_rate_is_more_than_none() {
-        assert_eq!((rate_factor("1"), rate_factor("0.25")), (Ok(1.0), Ok(0.25)));
-        for bad in ["", "0", "-1", "NaN", "inf", "fast"] {
-            assert!(rate_factor(bad).is_err(), "{bad:?} was accepted");
-        }
-    }
-
-    #[test]
-    fn origins_are_as_browsers_write_them() {
-        for (given, meant) in [
-            ("https://CRM.example.com/", "https://crm.example.com"),
-            ("https://crm.example.com:443", "https://crm.example.com"),
-            (" http://localhost:8080", "http://localhost:8080"),
-        ] {
-            assert_eq!(origin(given).as_deref(), Ok(meant));
-        }
-        for bad in [
-            "",
-            "*",
-            "null",
-            "crm.example.com",
-            "https://crm.example.com/app",
-            "https://*.example.com",
-            "https://a b",
-            "https://:443",
-        ] {
-            assert!(origin(bad).is_err(), "{bad:?} was accepted");
-        }
-    }
-}
+pub(crate) mod tests;

@@ -283,4 +283,58 @@ mod tests {
         assert_eq!(finding.expect("a finding").kind, "source_error");
         assert!(source_finding(&unwell(SourceStatus::Paused, None)).is_none());
     }
+
+    fn worker(silent_secs: f64, stalled_because: Option<&str>, is_stopped: bool) -> Worker {
+        let at = chrono::DateTime::UNIX_EPOCH;
+        Worker {
+            id: uuid::Uuid::nil(),
+            version: "1".into(),
+            host: Some("box".into()),
+            pid: Some(7),
+            role: None,
+            started: at,
+            interval_secs: 10.0,
+            last_heartbeat: at,
+            heartbeat_count: 1,
+            success_count: 0,
+            error_count: 0,
+            last_error_at: None,
+            last_error_message: None,
+            stopped_at: is_stopped.then_some(at),
+            silent_secs,
+            stalled_because: stalled_because.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_worker_is_told_of_while_something_can_be_done_about_it() {
+        let kinds =
+            |workers: &[Worker]| -> Vec<&str> { worker_findings(workers).iter().map(|found| found.kind).collect() };
+        let alive = || worker(1.0, None, false);
+        for (other, expected) in [
+            (worker(1.0, None, false), vec![]),
+            (worker(25.0, None, false), vec![]), // late: it may come back
+            (worker(101.0, None, false), vec!["worker_dead"]),
+            (worker(3_600.0, None, false), vec![]), // history
+            (worker(1.0, Some("item m7 for 20 minutes"), false), vec!["worker_stalled"]),
+            (worker(101.0, None, true), vec![]),
+        ] {
+            let told = format!("{:?} after {} s", other.health(), other.silent_secs);
+            assert_eq!(kinds(&[alive(), other]), expected, "{told}");
+        }
+        assert_eq!(kinds(&[]), ["no_worker"]);
+        assert_eq!(kinds(&[worker(101.0, None, false)]), ["worker_dead", "no_worker"]);
+        assert_eq!(kinds(&[worker(1.0, None, true)]), ["no_worker"]);
+        let stalled = worker_findings(&[worker(1.0, Some("item m7 for 20 minutes"), false)]);
+        assert_eq!(stalled[0].what, "worker box:7 gets nowhere: item m7 for 20 minutes");
+        let dead = worker_findings(&[alive(), worker(120.4, None, false)]);
+        assert_eq!(dead[0].what, "worker box:7 has been silent for 120 s");
+    }
+
+    #[test]
+    fn counts_agree_with_their_words() {
+        for (n, words) in [(0, "0 items were"), (1, "1 item was"), (2, "2 items were")] {
+            assert_eq!(plural(n, "item was", "items were"), words);
+        }
+    }
 }

@@ -250,3 +250,6 @@ async fn process<D: Desk>(desk: &D, processors: &Processors, work: &Work<D::Of>)
     };
     processors.process(&subject, recording.as_ref()).await
 }
+
+#[cfg(test)]
+mod tests;

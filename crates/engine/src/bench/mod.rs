@@ -60,3 +60,26 @@ pub fn median(mut rounds: Vec<Round>) -> Round {
     rounds.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     rounds.swap_remove(rounds.len() / 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_numbers_that_were_measured() {
+        let times: Vec<f64> = (1..=100).map(f64::from).collect();
+        for (share, expected) in [(0.0, 1.0), (0.5, 51.0), (0.99, 100.0), (1.0, 100.0)] {
+            assert_eq!(quantile(&times, share), expected, "{share}");
+        }
+        assert_eq!((quantile(&[], 0.5), quantile(&[7.0], 0.99)), (0.0, 7.0));
+    }
+
+    #[test]
+    fn the_median_round_is_the_middle_one_by_rate() {
+        let round = |rate| Round { rate, times_ms: vec![3.0, 1.0, 2.0] };
+        let middle = median(vec![round(30.0), round(10.0), round(20.0)]);
+        assert_eq!(middle.rate, 20.0);
+        let case = Case::new("x".into(), "items/s", &middle, 40.0);
+        assert_eq!((case.ratio, case.p50_ms, case.p99_ms), (0.5, 2.0, 3.0));
+    }
+}

@@ -176,3 +176,82 @@ impl From<recordings::Error> for Failure {
         Self::new("DownloadError", error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::of_flags;
+
+    const HEARS: [&str; 2] = ["--transcribe-base-url", "http://127.0.0.1:9/v1"];
+
+    fn processors(flags: &[&str]) -> anyhow::Result<Processors> {
+        Processors::new(&of_flags(flags), &Http::new().expect("a client"))
+    }
+
+    #[test]
+    fn what_is_set_says_what_can_be_processed() {
+        let rules = processors(&[]).expect("rules");
+        assert_eq!((rules.source_types(), rules.are_instant()), (&["text"][..], true));
+        assert!(rules.in_words().contains("calls are left to others") && rules.in_words().contains("rules sum up"));
+        let hearing = processors(&HEARS).expect("hearing");
+        assert_eq!((hearing.source_types(), hearing.are_instant()), (&["text", "url"][..], false));
+        assert!(hearing.must_hear().is_ok());
+        assert_eq!(rules.must_hear().err().map(|failure| failure.kind), Some("TranscriptionError"));
+    }
+
+    #[test]
+    fn a_language_model_needs_a_name_and_a_key_or_an_address() {
+        for (flags, says) in [
+            (&["--llm", "anthropic"][..], Some("LLM_MODEL is not")),
+            (&["--llm", "anthropic", "--llm-model", " "], Some("LLM_MODEL is not")),
+            (&["--llm", "openai", "--llm-model", "m"], Some("LLM_API_KEY is not")),
+            (&["--llm", "openai", "--llm-model", "m", "--llm-api-key", "k"], None),
+            (&["--llm", "openai", "--llm-model", "m", "--llm-base-url", "http://127.0.0.1:9"], None),
+        ] {
+            match (processors(flags), says) {
+                (Ok(made), None) => assert!(!made.are_instant()),
+                (Err(error), Some(says)) => assert!(error.to_string().contains(says), "{flags:?}: {error}"),
+                (made, _) => panic!("{flags:?}: {:?}", made.map(|made| made.in_words())),
+            }
+        }
+    }
+
+    #[test]
+    fn only_text_without_a_model_takes_no_time() {
+        let text = json!({ "source_type": "text", "content": "hello" });
+        let call = json!({ "source_type": "url", "content": "https://x.test/a.wav" });
+        let rules = processors(&[]).expect("rules");
+        assert_eq!(rules.at_once(&text).expect("at once")["summary"], "hello");
+        assert_eq!((rules.at_once(&call), rules.at_once(&json!({}))), (None, None));
+        let model = processors(&["--llm", "openai", "--llm-model", "m", "--llm-api-key", "k"]).expect("a model");
+        assert_eq!(model.at_once(&text), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_neither_text_nor_recording_is_refused_by_kind() {
+        let rules = processors(&[]).expect("rules");
+        for (raw_data, kind) in [
+            (json!({ "source_type": "url" }), "DownloadError"),
+            (json!({ "source_type": "file" }), "ValidationError"),
+            (json!(null), "ValidationError"),
+        ] {
+            let refused =
+                rules.process(&Subject { r#type: "call", raw_data: &raw_data }, None).await.expect_err("refused");
+            assert_eq!((refused.kind, refused.to_json()["type"].as_str()), (kind, Some(kind)), "{raw_data}");
+        }
+    }
+
+    #[tokio::test]
+    async fn somebody_who_asks_for_a_little_patience_gets_it_three_times() {
+        let asked = std::cell::Cell::new(0);
+        let wait = |retry_after| {
+            asked.set(asked.get() + 1);
+            std::future::ready(Err::<(), _>(Trouble::Wait { who: "the model", retry_after }))
+        };
+        let busy = patiently(|| wait(Duration::from_millis(1))).await;
+        assert!(matches!(busy, Err(Trouble::Wait { .. })) && asked.get() == 4, "{busy:?} after {}", asked.get());
+        asked.set(0);
+        let long = patiently(|| wait(MOST_WAIT + Duration::from_secs(1))).await;
+        assert!(matches!(long, Err(Trouble::Wait { .. })) && asked.get() == 1, "who asks for long is not waited for");
+    }
+}

@@ -132,4 +132,60 @@ mod tests {
         assert!(summary.chars().count() <= SUMMARY_CHARS + 1 && summary.ends_with("three…"), "{summary}");
         assert_eq!(process(&json!({ "content": "" }))["summary"], "");
     }
+
+    #[test]
+    fn forms_are_recognised_and_their_likes_are_not() {
+        type Case<'a> = (fn(&str) -> bool, &'a [&'a str], &'a [&'a str]);
+        let cases: [Case; 4] = [
+            (
+                is_address,
+                &["a@b.de", "ann.lee+x@acme.co.uk", "ü@bücher.de"],
+                &["", "@b.de", "a@", "a@b", "a@b.", "a b@c.de", "a@b@c.de"],
+            ),
+            (is_amount, &["€5", "5€", "$1,200.50", "£0.99"], &["", "5", "€", "€five", "$.50", "€-5"]),
+            (is_number, &["5", "1,200", "1.5"], &["", ",5", "5a", "-5", "٥"]),
+            (
+                is_numbered,
+                &["INV-2041", "PO-12", "TICKET-123456789012"],
+                &["", "A-1", "inv-2041", "INV-1", "INVOICES-12", "INV-20A1", "INV2041"],
+            ),
+        ];
+        for (nth, (is_one, good, bad)) in cases.into_iter().enumerate() {
+            for word in good {
+                assert!(is_one(word), "rule {nth}: {word:?} was not recognised");
+            }
+            for word in bad {
+                assert!(!is_one(word), "rule {nth}: {word:?} was taken for one");
+            }
+        }
+        assert_eq!((bare("(€5),"), bare("\"a@b.de\"."), bare("...")), ("€5", "a@b.de", ""));
+    }
+
+    #[test]
+    fn facts_end_at_twenty_and_odd_input_is_harmless() {
+        let many = (10..60).map(|n| format!("INV-{n}")).collect::<Vec<_>>().join(" ");
+        assert_eq!(facts(&many).len(), MOST_FACTS);
+        for odd in [json!(null), json!({}), json!({ "content": 7, "subject": ["x"] }), json!("text")] {
+            assert_eq!(process(&odd), json!({ "summary": "", "facts": [] }), "{odd}");
+        }
+    }
+
+    #[test]
+    fn markup_is_left_out_of_what_is_read() {
+        let done =
+            process(&json!({ "format": "text/html", "content": "<p>Pay <b>€5</b></p><script>alert(1)</script>" }));
+        assert_eq!(done, json!({ "summary": "Pay €5", "facts": ["names the amount €5"] }));
+        let plain = process(&json!({ "content": "a <b>" }));
+        assert_eq!(plain["summary"], "a <b>");
+    }
+
+    #[test]
+    fn a_text_without_sentences_or_blanks_is_cut_where_it_must_be() {
+        let words = "word ".repeat(100);
+        let cut = summary("", &words);
+        assert!(cut.ends_with("word…") && cut.chars().count() <= SUMMARY_CHARS + 1, "{cut}");
+        let solid = summary("", &"é".repeat(400));
+        assert_eq!(solid.chars().count(), SUMMARY_CHARS + 1);
+        assert_eq!((summary(" A ", ""), summary("A", " b\n c ")), ("A".into(), "A: b c".into()));
+    }
 }
