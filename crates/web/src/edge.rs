@@ -181,4 +181,25 @@ mod tests {
         assert!(!wants_html("/ingest/x", &headers) && !wants_html("/functions/v1/ingest-activity", &headers));
         assert!(!wants_html("/queues", &HeaderMap::new()));
     }
+
+    #[test]
+    fn methods_are_counted_under_few_names() {
+        for (method, label) in
+            [("GET", "GET"), ("PATCH", "PATCH"), ("OPTIONS", "OPTIONS"), ("PROPFIND", "other"), ("X-1", "other")]
+        {
+            assert_eq!(method_label(&Method::from_bytes(method.as_bytes()).expect("a method")), label);
+        }
+    }
+
+    #[test]
+    fn programs_doors_are_never_answered_with_a_page() {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/html"));
+        for door in ["/rest/v1/activities", "/realtime/v1/websocket", "/ingest/x", "/api/v1/nothing"] {
+            assert!(!wants_html(door, &headers), "{door}");
+        }
+        for page in ["/", "/restaurant", "/apiary", "/sources/x"] {
+            assert!(wants_html(page, &headers), "{page}");
+        }
+    }
 }

@@ -208,4 +208,86 @@ mod tests {
         assert!(!reader(false, "/sources").is_repeatable());
         assert!(!reader(true, "/oauth/hubspot/callback?state=x&code=y").is_repeatable());
     }
+
+    /// Programs compare these: a changed status or kind breaks them.
+    #[test]
+    fn every_error_has_its_status_its_kind_and_its_headers() {
+        let cause = || anyhow::anyhow!("canary: the cause");
+        let cases: Vec<(ApiError, u16, &str, Option<&str>)> = vec![
+            (ApiError::Unauthenticated, 401, "unauthenticated", None),
+            (ApiError::Forbidden("it needs the scope write"), 403, "forbidden", None),
+            (ApiError::CrossSite, 403, "cross-site", None),
+            (ApiError::NotFound("source"), 404, "not-found", None),
+            (ApiError::MethodNotAllowed, 405, "method-not-allowed", None),
+            (ApiError::Malformed(StatusCode::UNPROCESSABLE_ENTITY, "x".into()), 422, "malformed", None),
+            (ApiError::TooLarge, 413, "too-large", None),
+            (ApiError::OverLimit("x".into()), 413, "too-large", None),
+            (ApiError::Unverified, 401, "unverified", None),
+            (ApiError::TooMany(Duration::from_millis(2_500)), 429, "too-many-requests", Some("3")),
+            (ApiError::Full, 503, "full", Some("1")),
+            (ApiError::Conflict("x".into()), 409, "conflict", None),
+            (ApiError::TooManyFailures, 429, "too-many-failures", Some("60")),
+            (ApiError::TimedOut, 503, "timed-out", Some("5")),
+            (ApiError::DatabaseAway(cause()), 503, "database-away", Some("2")),
+            (ApiError::Unavailable(cause()), 503, "unavailable", Some("2")),
+            (ApiError::Provider("x".into()), 502, "provider", None),
+            (ApiError::NotConnected(StatusCode::BAD_REQUEST, "x".into()), 400, "not-connected", None),
+            (ApiError::NotReady("x".into()), 503, "not-ready", Some("2")),
+            (ApiError::Internal(cause()), 500, "internal", None),
+        ];
+        for (error, status, kind, retry_after) in cases {
+            let told = format!("{error:?}");
+            let mut response = error.into_response();
+            let problem = response.extensions_mut().remove::<Problem>().expect("a problem");
+            assert_eq!((response.status().as_u16(), problem.status), (status, status), "{told}");
+            assert_eq!(problem.r#type, format!("/problems/{kind}"), "{told}");
+            let waits = response.headers().get(RETRY_AFTER).map(|value| value.to_str().expect("digits"));
+            assert_eq!(waits, retry_after, "{told}");
+            assert_eq!(response.headers().contains_key(WWW_AUTHENTICATE), status == 401, "{told}");
+            let said = format!("{} {:?}", problem.title, problem.detail);
+            assert!(!said.contains("canary"), "a client sees the cause: {said}");
+        }
+    }
+
+    #[test]
+    fn what_the_database_says_becomes_a_conflict_a_wait_or_a_fault_of_ours() {
+        use store::Error;
+        assert!(matches!(Error::Conflict("taken").into(), ApiError::Conflict(what) if what == "taken"));
+        assert!(matches!(Error::Refused { what: "no".into() }.into(), ApiError::Conflict(what) if what == "no"));
+        assert!(matches!(Error::TimedOut.into(), ApiError::DatabaseAway(_)));
+    }
+
+    #[tokio::test]
+    async fn a_person_gets_a_page_or_the_way_to_sign_in_and_a_program_gets_json() {
+        let written = |error: ApiError, wants_html, is_get| {
+            let reader = Reader { wants_html, is_get, path_and_query: "/queues?state=dead".into() };
+            Problem::write(error.into_response(), &reader, "r-7")
+        };
+        let json = written(ApiError::NotFound("item"), false, true);
+        assert_eq!(json.headers()[CONTENT_TYPE], "application/problem+json");
+        let body = axum::body::to_bytes(json.into_body(), 10_000).await.expect("a body");
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(
+            body,
+            serde_json::json!({ "type": "/problems/not-found", "title": "There is no such item", "status": 404, "request_id": "r-7" })
+        );
+        let page = written(ApiError::NotFound("item"), true, true);
+        assert_eq!(
+            (page.status().as_u16(), &page.headers()[CONTENT_TYPE]),
+            (404, &HeaderValue::from_static("text/html; charset=utf-8"))
+        );
+        let away = written(ApiError::Unauthenticated, true, true);
+        assert_eq!(away.status(), StatusCode::SEE_OTHER);
+        assert!(
+            away.headers()[LOCATION].to_str().is_ok_and(|to| to.starts_with("/signin?next=")),
+            "{:?}",
+            away.headers()
+        );
+        assert_eq!(
+            written(ApiError::Unauthenticated, true, false).status().as_u16(),
+            401,
+            "a form is not sent elsewhere"
+        );
+        assert_eq!(written(ApiError::Unauthenticated, false, true).status().as_u16(), 401);
+    }
 }

@@ -60,3 +60,58 @@ fn sentence(detail: &str) -> String {
     let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}{}", chars.as_str(), if detail.ends_with('.') { "" } else { "." })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(r#type: &'static str, status: u16, detail: Option<&str>) -> Problem {
+        Problem {
+            r#type,
+            title: "It went wrong".into(),
+            status,
+            detail: detail.map(str::to_owned),
+            request_id: "r-7".into(),
+        }
+    }
+
+    #[test]
+    fn every_page_says_what_happened_and_names_its_request() {
+        for (kind, status, is_repeatable, says) in [
+            ("/problems/database-away", 503, true, "this page retries by itself"),
+            ("/problems/database-away", 503, false, "It is not certain that your change was made"),
+            ("/problems/unauthenticated", 401, true, "Sign in again"),
+            ("/problems/not-found", 404, true, "It may have moved on"),
+            ("/problems/internal", 500, true, "tributary doctor"),
+            ("/problems/conflict", 409, true, "The source is paused."),
+        ] {
+            let html = page(&problem(kind, status, Some("the source is paused")), is_repeatable);
+            assert!(html.contains(says) && html.contains("It went wrong") && html.contains("r-7"), "{kind}: {html}");
+        }
+    }
+
+    #[test]
+    fn only_what_passes_by_itself_is_asked_for_again() {
+        let refreshes = |status, is_repeatable| {
+            let html = page(&problem("/problems/database-away", status, None), is_repeatable);
+            html.contains("http-equiv=\"refresh\"")
+        };
+        assert!(refreshes(503, true));
+        assert!(!refreshes(503, false) && !refreshes(500, true));
+    }
+
+    #[test]
+    fn a_detail_is_shown_and_never_obeyed() {
+        let html = page(&problem("/problems/malformed", 400, Some("<script>alert(1)</script>\u{202e}")), false);
+        assert!(!html.contains("<script>alert") && !html.contains('\u{202e}'), "{html}");
+    }
+
+    #[test]
+    fn a_detail_becomes_a_sentence() {
+        for (detail, expected) in
+            [("", "."), ("a", "A."), ("it is paused", "It is paused."), ("Done.", "Done."), ("über", "Über.")]
+        {
+            assert_eq!(sentence(detail), expected);
+        }
+    }
+}

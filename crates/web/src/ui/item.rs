@@ -181,3 +181,62 @@ fn facts(item: &Item, lane: &LaneEntry, now: DateTime<Utc>) -> Vec<Fact> {
     .flatten()
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::work::lanes;
+
+    use super::*;
+
+    fn item(state: ItemState) -> Item {
+        let at = DateTime::UNIX_EPOCH;
+        Item {
+            id: "m7".into(),
+            lane: "upkeep".into(),
+            state,
+            attempts: 1,
+            waits: 0,
+            enqueued_at: at,
+            due_at: Some(at),
+            held_by: Some("box:7\u{202e}".into()),
+            held_since: Some(at),
+            error: None,
+            error_at: None,
+            reason: None,
+            ended_at: None,
+            message: serde_json::Value::Null,
+        }
+    }
+
+    #[test]
+    fn every_state_is_told_with_what_comes_next() {
+        for (state, says) in [
+            (ItemState::Waiting, "Waits for a free worker."),
+            (ItemState::Working, "box:7⟨U+202E⟩ works on it."),
+            (ItemState::Failed, "Failed after 1 attempt; it will be tried again"),
+            (ItemState::Parked, "comes back by itself"),
+            (ItemState::Dead, "Given up after 1 attempt."),
+            (ItemState::Skipped, "Need not be done."),
+            (ItemState::Cancelled, "Was stopped."),
+        ] {
+            assert!(story(&item(state)).contains(says), "{state}: {}", story(&item(state)));
+        }
+        let parked = Item { due_at: None, ..item(ItemState::Parked) };
+        assert!(story(&parked).contains("until what it waits for happens"), "{}", story(&parked));
+        let nameless = Item { held_by: None, ..item(ItemState::Working) };
+        assert!(story(&nameless).starts_with("a worker works on it."), "{}", story(&nameless));
+    }
+
+    #[test]
+    fn facts_are_those_of_the_state() {
+        let labels = |item: &Item| -> Vec<&str> {
+            facts(item, &lanes::ALL[0], DateTime::UNIX_EPOCH).iter().map(|fact| fact.label).collect()
+        };
+        assert_eq!(labels(&item(ItemState::Waiting)), ["Arrived", "Attempts", "Due"]);
+        assert_eq!(labels(&item(ItemState::Working)), ["Arrived", "Attempts", "Taken by", "Lease ends"]);
+        assert_eq!(labels(&item(ItemState::Dead)), ["Arrived", "Attempts"], "nobody holds a dead item");
+        let at = Some(DateTime::UNIX_EPOCH);
+        let failed = Item { waits: 2, error_at: at, ended_at: at, ..item(ItemState::Failed) };
+        assert_eq!(labels(&failed), ["Arrived", "Attempts", "Waits", "Due", "Last failure", "Ended"]);
+    }
+}

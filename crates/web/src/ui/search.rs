@@ -196,3 +196,66 @@ impl HitCard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(title: Option<&str>, document_type: &str) -> Hit {
+        Hit {
+            document_id: Uuid::from_u128(1),
+            chunk_id: Uuid::from_u128(2),
+            title: title.map(str::to_owned),
+            document_type: document_type.into(),
+            source_id: Uuid::nil(),
+            source_name: "Files".into(),
+            external_id: "sha256:abc".into(),
+            at: DateTime::UNIX_EPOCH,
+            score: 1.0,
+            keyword_rank: Some(1),
+            vector_rank: None,
+            similarity: None,
+            why: "by its words".into(),
+            snippet: vec![Part { text: "a\u{202e}b".into(), is_match: true }],
+        }
+    }
+
+    #[test]
+    fn a_result_is_called_by_its_title_else_by_its_name_and_leads_to_its_chunk() {
+        let card = |hit| HitCard::new(hit, &HashMap::new(), DateTime::UNIX_EPOCH);
+        assert_eq!(card(hit(Some("Lease"), "note")).title, "Lease");
+        for none in [None, Some(""), Some("  ")] {
+            assert_eq!(card(hit(none, "note")).title, "sha256:abc");
+        }
+        let made = card(hit(Some("Lease"), "note"));
+        assert_eq!(made.href, format!("/documents/{}#c-{}", Uuid::from_u128(1), Uuid::from_u128(2)));
+        assert_eq!(made.snippet[0].text, "a⟨U+202E⟩b");
+    }
+
+    #[test]
+    fn a_clients_own_text_leads_to_its_page_and_a_record_names_it() {
+        let clients = HashMap::from([(Uuid::from_u128(1), "/clients/7".to_owned())]);
+        let own = HitCard::new(hit(None, "client"), &clients, DateTime::UNIX_EPOCH);
+        assert_eq!((own.href.as_str(), own.client), ("/clients/7", None));
+        let record = HitCard::new(hit(None, "deal"), &clients, DateTime::UNIX_EPOCH);
+        assert_eq!(record.client.as_deref(), Some("/clients/7"));
+        assert!(record.href.starts_with("/documents/"));
+    }
+
+    #[test]
+    fn how_many_and_how_long_is_said() {
+        let found = |n: usize, note: Option<&str>| {
+            let answer = Answer { hits: vec![hit(None, "note"); n], how: "exact".into(), note: note.map(Into::into) };
+            FoundPart::new(answer, &HashMap::new(), 12, DateTime::UNIX_EPOCH)
+        };
+        for (n, words) in [(0, "0 results in 12 ms"), (1, "1 result in 12 ms"), (20, "The best 20 in 12 ms")] {
+            assert_eq!(found(n, None).summary, words);
+        }
+        assert_eq!(
+            (found(1, Some("by keyword alone")).note.as_str(), found(1, None).note.as_str()),
+            ("By keyword alone", "")
+        );
+        assert_eq!(size(Totals { documents: 1, pending: 0 }), "1 document");
+        assert!(size(Totals { documents: 2_000, pending: 3 }).starts_with("2,000 documents, of which 3 "));
+    }
+}

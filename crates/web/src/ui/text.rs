@@ -54,3 +54,32 @@ impl fmt::Display for Badge {
 }
 
 impl HtmlSafe for Badge {} // names of states
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_words_with_the_exact_one_beside_it() {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        assert_eq!(
+            When::new(at, at + TimeDelta::seconds(12)).to_string(),
+            r#"<time datetime="2024-10-04T00:00:00.000Z" title="2024-10-04 00:00:00 UTC">12 s ago</time>"#
+        );
+        assert_eq!(When::maybe(None, at).to_string(), "–");
+        assert_eq!(Badge("dead").to_string(), r#"<span class="badge dead">dead</span>"#);
+    }
+
+    #[test]
+    fn what_stands_between_backticks_is_typed() {
+        let parts =
+            |text| with_code(text).into_iter().map(|(is_code, part)| format!("{is_code}:{part}")).collect::<Vec<_>>();
+        assert_eq!(parts("run `tributary up` now"), ["false:run ", "true:tributary up", "false: now"]);
+        assert_eq!(parts("`a`"), ["true:a"]);
+        assert_eq!(parts("plain"), ["false:plain"]);
+        assert_eq!(parts(""), [] as [&str; 0]);
+        assert_eq!(parts("odd `\u{202e}"), ["false:odd ", "true:⟨U+202E⟩"]);
+    }
+}
