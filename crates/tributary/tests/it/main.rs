@@ -14,6 +14,7 @@ mod feed;
 mod frame;
 mod http;
 mod intake;
+mod intake_faults;
 mod lifecycle;
 mod memory;
 mod path;
