@@ -1,4 +1,4 @@
-//! A server that nobody should reach: it counts who does.
+//! A server that no request should reach. It counts those that do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -12,16 +12,16 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// On every address of this machine.
+    /// Listens on every address of this machine.
     pub async fn start() -> Self {
-        // With IPv6 both; without it the other one alone.
+        // An IPv6 socket takes IPv4 connections too; without IPv6 there is only the other one.
         match TcpListener::bind("[::]:0").await {
             Ok(listener) => Self::on(listener),
             Err(_) => Self::on(TcpListener::bind("0.0.0.0:0").await.expect("a port")),
         }
     }
 
-    /// On 127.0.0.1 at this port, which somebody else may have on another address.
+    /// Listens on 127.0.0.1 at this port, which another program may have on another address.
     pub async fn start_at(port: u16) -> Self {
         Self::on(TcpListener::bind(("127.0.0.1", port)).await.expect("the port"))
     }

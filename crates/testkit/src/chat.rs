@@ -1,4 +1,4 @@
-//! A language model on this machine that speaks both dialects, says what it is told to, and looks closely at how it is asked.
+//! A fake language model that speaks both dialects, answers as the test says, and checks how it is asked.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -9,18 +9,18 @@ use tokio::net::TcpStream;
 
 use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
-/// How it answers.
+/// How the fake answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
-    /// In the form that was asked for, with this in it, whether it fits or not.
+    /// In the requested form, with this content, whether it fits or not.
     Says(Value),
-    /// With words where the form should be.
+    /// With prose instead of the requested form.
     Prose,
     Refuses,
-    /// As the provider's filter has it.
+    /// As the provider's content filter answers.
     IsFiltered,
     CutOff,
-    /// After that long.
+    /// After this delay.
     Slow(Duration),
     /// With this status, these header lines (each ending in `\r\n`) and this body.
     Status(u16, &'static str, &'static str),
@@ -29,7 +29,7 @@ pub enum Manner {
     Endless,
 }
 
-/// One question, whichever dialect it was asked in.
+/// One question, in either dialect.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub is_anthropic: bool,
@@ -59,17 +59,17 @@ impl FakeChat {
         Self { port: host.address.port(), host, state }
     }
 
-    /// What `LLM_BASE_URL` is set to: `/v1` is part of OpenAI's, and not of Anthropic's.
+    /// The value for `LLM_BASE_URL`. OpenAI's includes `/v1`, Anthropic's does not.
     pub fn url(&self, is_anthropic: bool) -> String {
         format!("http://127.0.0.1:{}{}", self.port, if is_anthropic { "" } else { "/v1" })
     }
 
-    /// From now on.
+    /// Sets how it answers from now on.
     pub fn answer(&self, manner: Manner) {
         self.state.script.set(manner);
     }
 
-    /// The next calls in turn; then as before.
+    /// Sets how it answers the next calls, one each; then it answers as before.
     pub fn answer_next(&self, manners: &[Manner]) {
         self.state.script.set_next(manners);
     }
@@ -115,7 +115,7 @@ impl Serve for State {
     }
 }
 
-/// None: that is not how it is asked.
+/// `None`: the request is not one that the service takes.
 fn anthropic(asked: &Asked, question: &Value) -> Option<Call> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let (tool, message) = (&question["tools"][0], &question["messages"][0]);
@@ -156,7 +156,7 @@ fn openai(asked: &Asked, question: &Value) -> Option<Call> {
     })
 }
 
-/// What OpenAI takes as strict: an object, all of its fields required, and no others.
+/// Whether OpenAI takes the schema as strict: an object, all of its fields required, and no others.
 fn is_strict(schema: &Value) -> bool {
     let named: Vec<&String> = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys()).collect();
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

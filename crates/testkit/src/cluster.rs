@@ -19,22 +19,22 @@ pub struct Cluster {
     embedded: Embedded,
     dir: PathBuf,
     running: Mutex<Running>,
-    /// Stops the server and removes its folder when this process ends, however it ends: its end of a pipe closes.
+    /// Stops the server and removes its folder when this process ends, however it ends: the pipe between them closes then.
     watchdog: Mutex<Option<Child>>,
 }
 
 impl Cluster {
-    /// A server of the test's own, with every promise kept: fsync on.
+    /// Starts a server for this test alone, with fsync on.
     pub async fn private() -> Self {
         Self::start(&bin_dir("PG_BIN_DIR"), &["shared_buffers=64MB"]).await
     }
 
-    /// The second server, PostgreSQL 16, for migrations and contracts.
+    /// Starts a PostgreSQL 16 server, for migrations and contracts.
     pub async fn private_16() -> Self {
         Self::start(&bin_dir("PG16_BIN_DIR"), &["shared_buffers=64MB", "fsync=off"]).await
     }
 
-    /// Another installation of the server: one with an extension more, say.
+    /// Starts a server of another installation, for example one with a further extension.
     pub async fn private_of(bin_dir: &Path) -> Self {
         Self::start(bin_dir, &["shared_buffers=64MB", "fsync=off"]).await
     }
@@ -78,12 +78,12 @@ impl Cluster {
         }
     }
 
-    /// kill -9 of the postmaster. Its backends notice and end themselves.
+    /// Kills the postmaster with SIGKILL. Its backends notice and end themselves.
     pub fn kill(&self) {
         kill(self.running().postmaster_pid, rustix::process::Signal::KILL);
     }
 
-    /// Starts the killed server again; waits out what its remains hold. Returns how long that took.
+    /// Starts the killed server again, once the old one's backends are gone. Returns how long that took.
     pub async fn restart(&self) -> Duration {
         let begun = Instant::now();
         // The first start after a kill may be refused: the dead server's sessions are still leaving.
@@ -178,7 +178,7 @@ fn watchdog(postmaster_pid: u32, dir: &Path) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("sh")
 }
 
-/// Where the blobs of this process's tests and of its workers lie: gone when this process is, however it ends.
+/// The folder for blobs of this process's tests and workers. It is removed when this process ends, however it ends.
 pub fn blob_url() -> &'static str {
     static FOLDER: OnceLock<(String, Child)> = OnceLock::new();
     let (url, _) = FOLDER.get_or_init(|| {
@@ -198,7 +198,7 @@ pub fn kill(pid: u32, signal: rustix::process::Signal) {
     }
 }
 
-/// A child that leads a process group of its own, and whatever it started.
+/// Kills a child that leads a process group of its own, and every process of that group.
 pub fn kill_group(leader: u32) {
     if let Some(pid) = i32::try_from(leader).ok().and_then(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);

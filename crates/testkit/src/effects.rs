@@ -1,5 +1,5 @@
-//! The lane of crash tests: it writes one row per item, and nothing makes that row unique but the runtime's promises. Beside it the
-//! planted bugs, which the suite must catch.
+//! The lane of crash tests. It writes one row per item, and only the runtime's promises make that row unique. Beside it are the planted
+//! bugs, which the suite must catch.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 pub const NAME: &str = "effects";
 
-/// How an item behaves.
+/// The ways in which an item can behave.
 pub const KINDS: &[&str] = &["ok", "flaky", "wait", "slow", "park", "cancel", "blob"];
 
 #[derive(Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Lane for Effects {
     }
 }
 
-/// What an item does before its effect, if it gets that far.
+/// Does what the item does before its effect. `Some`: it never gets to the effect.
 async fn behave(kind: &str, lease: &Lease) -> Result<Option<Outcome>, Fault> {
     let is_first_claim = lease.receipt().read_ct == 1;
     match kind {
@@ -57,7 +57,7 @@ async fn behave(kind: &str, lease: &Lease) -> Result<Option<Outcome>, Fault> {
         "broken" => Err(Fault::Transient(anyhow::anyhow!("told to fail for ever"))),
         "poison" => std::process::abort(),
         "spin" => loop {
-            std::hint::spin_loop(); // never yields: cannot be stopped but with its process
+            std::hint::spin_loop(); // never yields: it ends only with its process
         },
         "panic" => panic!("told to panic"),
         "endless" => std::future::pending().await,
@@ -65,7 +65,7 @@ async fn behave(kind: &str, lease: &Lease) -> Result<Option<Outcome>, Fault> {
     }
 }
 
-/// A file that comes with the item: whatever the last attempt left of it, this one ends with all of it.
+/// Stores the item's file. Whatever the last attempt left of it, the whole file is there afterwards.
 async fn keep_blob(env: &Env, item: Uuid) -> Result<(), Fault> {
     let (tenant_id, bytes) = (TenantId(item), bytes::Bytes::from(item.to_string().repeat(1_000)));
     let mut conn = env.db.acquire().await?;
@@ -108,7 +108,7 @@ impl Lane for AckFirst {
     }
 }
 
-/// Planted bug: deletes by message id alone and does not look whether it did. A worker that overslept writes a second effect.
+/// Planted bug: deletes by message id alone and ignores whether a row was deleted. A worker that overslept its lease writes a second effect.
 #[derive(Serialize, Deserialize)]
 struct NoFence(Effects);
 
@@ -121,10 +121,10 @@ impl Lane for NoFence {
         if let Some(early) = behave(&self.0.kind, lease).await? {
             return Ok(early);
         }
-        // In a task of its own, which the heartbeat cannot stop when it sees that the lease is lost: only a fence could help.
+        // In a task of its own. The heartbeat cannot stop it when the lease is lost, so only a fence could help.
         let (env, lease) = (env.clone(), lease.clone());
         let unfenced = tokio::spawn(async move {
-            store::crash::at(store::crash::Point::EffectBegun)?; // before it begins: no server ends a session for it
+            store::crash::at(store::crash::Point::EffectBegun)?; // before the transaction begins, so that no timeout of the server ends it
             let mut tx = env.db.begin().await?;
             let delete = sqlx::query("delete from pgmq.q_effects where msg_id = $1").bind(lease.receipt().msg_id);
             delete.execute(&mut *tx).await.map_err(store::Error::from)?;
@@ -150,7 +150,7 @@ pub fn lanes(bug: Option<&str>) -> &'static [LaneEntry] {
     }
 }
 
-/// `inbox` is the intake's side: its key is what makes a repeated send one item. `effects` has no key on purpose.
+/// Creates the tables. The key of `inbox` makes a repeated send one item. `effects` has no key on purpose.
 pub async fn create_tables(admin: &ConnectTo, with_unique_key: bool) -> store::Result<()> {
     let mut conn = store::bench::administrator(admin).await?;
     let key = if with_unique_key { "primary key" } else { "" };
@@ -164,7 +164,7 @@ pub async fn create_tables(admin: &ConnectTo, with_unique_key: bool) -> store::R
     Ok(())
 }
 
-/// Sends one item as an intake does: its row and its message in one commit, nothing when the row is there already.
+/// Sends one item as intake does: its row and its message in one commit. Sends nothing when the row exists.
 pub async fn send(db: &Db, tenant_id: TenantId, item: Uuid, kind: &str) -> store::Result<()> {
     let mut tx = db.begin().await?;
     let inserted =

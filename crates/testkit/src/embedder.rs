@@ -1,4 +1,4 @@
-//! A service on this machine that speaks OpenAI's embeddings API, writes down what it was asked, and misbehaves when told.
+//! A fake of OpenAI's embeddings API. It records what it is asked and misbehaves on demand.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -10,39 +10,39 @@ use tokio::net::TcpStream;
 
 use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
-/// How it answers.
+/// How the fake answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
     Well,
-    /// After that long.
+    /// After this delay.
     Slow(Duration),
     /// With this status, these header lines (each ending in `\r\n`) and this body.
     Status(u16, &'static str, &'static str),
-    /// Hangs up without a word.
+    /// Closes the connection without an answer.
     HangsUp,
     WrongDim,
-    /// As Python writes it.
+    /// `NaN`, as Python writes it.
     Nan,
-    /// As JavaScript writes it.
+    /// `null`, as JavaScript writes it.
     Null,
-    /// A number too large to be one.
+    /// A number that no float can hold.
     Infinite,
     Zeros,
     TooFew,
     TooMany,
     SameIndex,
     NoJson,
-    /// More bytes than anybody should read.
+    /// More bytes than a client should read.
     Endless,
 }
 
-/// One call, as it came in.
+/// One received call.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub model: String,
     pub texts: Vec<String>,
     pub dimensions: Option<usize>,
-    /// The header, whole.
+    /// The whole header.
     pub authorization: Option<String>,
 }
 
@@ -65,12 +65,12 @@ impl FakeEmbedder {
         Self { port: host.address.port(), host, state }
     }
 
-    /// What `EMBED_BASE_URL` is set to.
+    /// The value for `EMBED_BASE_URL`.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Settings that make it the embedder: `config(&fake.flags())`.
+    /// Flags that make this service the embedder: `config(&fake.flags())`.
     pub fn flags(&self) -> Vec<String> {
         let flags = [
             "--embedder",
@@ -85,17 +85,17 @@ impl FakeEmbedder {
         flags.map(str::to_owned).to_vec()
     }
 
-    /// From now on.
+    /// Sets how it answers from now on.
     pub fn answer(&self, manner: Manner) {
         self.state.script.set(manner);
     }
 
-    /// The next calls in turn; then as before.
+    /// Sets how it answers the next calls, one each; then it answers as before.
     pub fn answer_next(&self, manners: &[Manner]) {
         self.state.script.set_next(manners);
     }
 
-    /// While it is away, connections are refused.
+    /// While the service is away, it refuses connections.
     pub async fn go_away(&self) {
         self.host.go_away().await;
     }
@@ -108,7 +108,7 @@ impl FakeEmbedder {
         lock(&self.state.calls).clone()
     }
 
-    /// Every text it was asked for, in order.
+    /// Every text of every call, in order.
     pub fn texts(&self) -> Vec<String> {
         self.calls().into_iter().flat_map(|call| call.texts).collect()
     }
@@ -149,7 +149,7 @@ impl Serve for State {
     }
 }
 
-/// The last text first: `index` says which is which.
+/// Answers the last text first. `index` says which is which.
 fn answer(state: &State, texts: &[String], manner: &Manner) -> String {
     let row = |(index, text): (usize, &String)| json!({"object": "embedding", "index": index, "embedding": vector(text, state.dim)});
     let mut rows: Vec<Value> = texts.iter().enumerate().map(row).rev().collect();
@@ -171,7 +171,7 @@ fn answer(state: &State, texts: &[String], manner: &Manner) -> String {
     answer.to_string().replace("\"NaN\"", "NaN")
 }
 
-/// Texts that share words are near each other; not of unit length, as with some services.
+/// Makes a vector in which texts that share words are near each other. It is not of unit length, as with some services.
 fn vector(text: &str, dim: usize) -> Vec<f32> {
     let mut vector = vec![0.01; dim];
     for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {

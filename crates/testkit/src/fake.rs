@@ -1,4 +1,4 @@
-//! What the fake services share: a listener that can go away, one request for each connection, and a script of how to behave.
+//! The shared part of the fake services: a listener that can go away, one request per connection, and a script of how to behave.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A service on this machine.
+/// A fake service on this machine.
 pub(crate) trait Serve: Send + Sync + 'static {
-    /// Answers one request; then the connection is closed.
+    /// Answers one request. Then the connection is closed.
     fn serve(&self, asked: Asked, client: TcpStream) -> impl Future<Output = Option<()>> + Send;
 }
 
-/// Where it listens, when it does.
+/// Where the service listens, while it does.
 pub(crate) struct Host {
     pub address: SocketAddr,
     is_wanted: watch::Sender<bool>,
@@ -30,7 +30,7 @@ impl Host {
         Self { address, is_wanted, is_listening }
     }
 
-    /// While it is away, connections are refused.
+    /// While the service is away, it refuses connections.
     pub async fn go_away(&self) {
         self.is_wanted.send_replace(false);
         let _ = self.is_listening.clone().wait_for(|on| !on).await;
@@ -76,7 +76,7 @@ async fn listen(
     }
 }
 
-/// A request as it came in.
+/// A received request.
 pub(crate) struct Asked {
     head: String,
     pub body: Vec<u8>,
@@ -113,7 +113,7 @@ impl Asked {
     }
 }
 
-/// Answers and closes. `headers`: lines that each end in `\r\n`.
+/// Answers and closes the connection. `headers` are lines that each end in `\r\n`.
 pub(crate) async fn answer(client: &mut TcpStream, status: u16, headers: &str, body: &[u8]) -> Option<()> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status} Answer\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
@@ -121,7 +121,7 @@ pub(crate) async fn answer(client: &mut TcpStream, status: u16, headers: &str, b
     client.shutdown().await.ok()
 }
 
-/// Answers with more bytes than anybody should read.
+/// Answers with more bytes than a client should read.
 pub(crate) async fn pour(client: &mut TcpStream, content_type: &str) -> Option<()> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
     client.write_all(head.as_bytes()).await.ok()?;
@@ -130,7 +130,7 @@ pub(crate) async fn pour(client: &mut TcpStream, content_type: &str) -> Option<(
     }
 }
 
-/// How to behave from now on, and before that for so many requests.
+/// How to behave: for each of the next requests, and from then on.
 pub(crate) struct Script<M>(Mutex<(M, Vec<M>)>);
 
 impl<M: Clone> Script<M> {
@@ -142,7 +142,7 @@ impl<M: Clone> Script<M> {
         *lock(&self.0) = (manner, Vec::new());
     }
 
-    /// The next requests in turn; then as before.
+    /// Sets how the next requests are answered, one each; then it goes on as before.
     pub fn set_next(&self, manners: &[M]) {
         lock(&self.0).1 = manners.iter().rev().cloned().collect();
     }

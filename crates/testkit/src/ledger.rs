@@ -1,4 +1,4 @@
-//! A ledger outside the engine: what the world was promised, on disk before anybody relies on it.
+//! A record, outside the engine, of what senders were promised. Each entry is on disk before the test goes on.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-/// Append-only and synced: an entry that was written is there after any crash of the test itself.
+/// An append-only file. Every entry is synced, so it survives a crash of the test itself.
 pub struct Ledger {
     file: Mutex<File>,
     path: PathBuf,

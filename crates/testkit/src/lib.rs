@@ -1,5 +1,5 @@
-//! What tests share: real PostgreSQL servers, cloned databases, a network that fails on demand, ledgers that the engine cannot
-//! touch, and a worker process that can be killed at every step.
+//! The tools of the tests: real PostgreSQL servers, cloned databases, a network that fails on demand, fake services, ledgers that the engine
+//! cannot touch, and worker processes that can be killed at every step.
 
 pub mod canary;
 pub mod chat;
@@ -25,7 +25,7 @@ pub use sources::Sources;
 pub use speech::FakeSpeech;
 pub use world::{World, config, stays_true, wait_until};
 
-/// More rounds, larger counts: `./test --slow`.
+/// Whether `./test --slow` runs: more rounds, larger counts.
 pub fn is_slow() -> bool {
     std::env::var_os("TRIBUTARY_SLOW").is_some()
 }

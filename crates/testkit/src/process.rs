@@ -8,10 +8,10 @@ use rustix::process::Signal;
 use crate::cluster::{blob_url, kill};
 use crate::wait_until;
 
-/// A child that is gone when the test is.
+/// A worker process that is killed when the test ends.
 pub struct Worker(Child);
 
-/// How to start one.
+/// How to start a worker.
 pub struct Start<'a> {
     pub program: &'a str,
     pub args: &'a [&'a str],
@@ -49,7 +49,7 @@ impl Worker {
         kill(self.0.id(), signal);
     }
 
-    /// Stopped by SIGSTOP: its own, at a crash point, or ours.
+    /// Whether SIGSTOP stopped it: its own at a crash point, or the test's.
     pub fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))

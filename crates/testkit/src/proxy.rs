@@ -17,15 +17,15 @@ pub struct Proxy {
 
 struct State {
     target: SocketAddr,
-    /// Added to every chunk, both ways.
+    /// The delay of every chunk, both ways.
     delay_ms: AtomicU64,
-    /// How many more COMMITs reach the server without their answer reaching the client.
+    /// How many more COMMITs reach the server while their answer does not reach the client.
     lost_commits: AtomicU32,
-    /// How many were lost so far.
+    /// How many answers were lost so far.
     commits_lost: AtomicU32,
-    /// Odd: nothing passes, nothing closes.
+    /// While true nothing passes and nothing closes.
     black_hole: watch::Sender<bool>,
-    /// Counted up to reset every connection there is.
+    /// Counts up to reset every open connection.
     resets: watch::Sender<u32>,
 }
 
@@ -59,7 +59,7 @@ impl Proxy {
         self.state.resets.send_modify(|n| *n += 1);
     }
 
-    /// While true nothing passes either way, and nobody is told.
+    /// While true nothing passes either way, and neither side is told.
     pub fn black_hole(&self, on: bool) {
         self.state.black_hole.send_replace(on);
     }
@@ -86,7 +86,7 @@ async fn carry(client: TcpStream, state: Arc<State>) {
         () = pump_back(server_in, client_out, &state, lost) => {}
         _ = resets.changed() => {}
     }
-    // Both halves drop here: the sockets close with unread data, which the kernel tells as a reset.
+    // Both halves drop here. The sockets close with unread data, so the kernel sends a reset.
 }
 
 async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, losing: Option<watch::Sender<bool>>) {
@@ -113,7 +113,7 @@ async fn pump_back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Stat
         let Ok(n @ 1..) = from.read(&mut chunk).await else { return };
         if *lost.borrow() {
             state.commits_lost.fetch_add(1, SeqCst);
-            return; // the server has answered, so it has committed; nobody will hear
+            return; // the server has answered, so it has committed; the client never hears of it
         }
         pass(state).await;
         if to.write_all(&chunk[..n]).await.is_err() {

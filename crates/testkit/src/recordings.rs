@@ -1,4 +1,4 @@
-//! A server on this machine that keeps recordings, as Twilio does, and writes down who came for them.
+//! A fake server of recordings, like Twilio's. It records every request.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
-/// How it answers.
+/// How the fake answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
     /// With a second of a tone.
@@ -18,24 +18,24 @@ pub enum Manner {
     Gives(&'static str, &'static [u8]),
     /// With this status and body.
     Status(u16, &'static str),
-    /// By this status to there.
+    /// With a redirect of this status to this address.
     SendsOn(u16, String),
-    /// With more bytes than anybody should read.
+    /// With more bytes than a client should read.
     Endless,
-    /// Says that it is that long, and gives nothing.
+    /// Announces this length and sends nothing.
     Claims(u64),
-    /// A byte, and then nothing for so long.
+    /// One byte, then nothing for this long.
     Stalls(Duration),
-    /// A byte each time, for ever.
+    /// One byte after each pause, for ever.
     Trickles(Duration),
-    /// Says nothing at all for so long.
+    /// Nothing at all for this long.
     Silent(Duration),
-    /// Half of what it said it would give.
+    /// Half of the announced length.
     Half,
     HangsUp,
 }
 
-/// One request, as it came in.
+/// One received request.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// Such as `GET /a`.
@@ -45,7 +45,7 @@ pub struct Visit {
     pub accept_encoding: Option<String>,
 }
 
-/// On an address of its own, so that a test can allow it and no other of this machine.
+/// Listens on an address of its own, so that a test can allow it and no other address of this machine.
 pub struct FakeRecordings {
     pub ip: Ipv4Addr,
     pub port: u16,
@@ -56,12 +56,12 @@ pub struct FakeRecordings {
 struct State {
     visits: Mutex<Vec<Visit>>,
     script: Script<Manner>,
-    /// The header it wants.
+    /// The header that requests must have.
     wants: Mutex<Option<String>>,
 }
 
 impl FakeRecordings {
-    /// At 127.77.0.`last`.
+    /// Listens at 127.77.0.`last`.
     pub async fn start(last: u8) -> Self {
         let ip = Ipv4Addr::new(127, 77, 0, last);
         let state =
@@ -74,22 +74,22 @@ impl FakeRecordings {
         format!("http://{}:{}{path}", self.ip, self.port)
     }
 
-    /// What `OUTBOUND_ALLOW` is set to.
+    /// The value for `OUTBOUND_ALLOW`.
     pub fn network(&self) -> String {
         format!("{}/32", self.ip)
     }
 
-    /// From now on.
+    /// Sets how it answers from now on.
     pub fn answer(&self, manner: Manner) {
         self.state.script.set(manner);
     }
 
-    /// The next requests in turn; then as before.
+    /// Sets how it answers the next requests, one each; then it answers as before.
     pub fn answer_next(&self, manners: &[Manner]) {
         self.state.script.set_next(manners);
     }
 
-    /// 401 without this header.
+    /// From now on answers 401 to requests without this header.
     pub fn want(&self, authorization: &str) {
         *lock(&self.state.wants) = Some(authorization.to_owned());
     }
@@ -154,7 +154,7 @@ impl Serve for State {
     }
 }
 
-/// A tone of so many seconds, as telephones carry it: 8,000 samples a second, 16 bits each.
+/// A tone of this many seconds at telephone quality: 8,000 samples a second, 16 bits each.
 pub fn wav(seconds: u32) -> Vec<u8> {
     const RATE: u32 = 8_000;
     let (samples, mut out) = (RATE * seconds, Vec::new());

@@ -15,7 +15,7 @@ use store::{jobs, sources};
 use crate::cluster::{self, Database};
 use crate::{World, wait_until};
 
-/// What stands for a browser's session.
+/// Stands for a browser's session.
 const SESSION: &[u8] = b"a session";
 
 pub struct Sources {
@@ -24,12 +24,12 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// With the recorded world at every provider, and a clock that stands until the test moves it.
+    /// Providers that hold the fixtures, and a clock that stands until the test moves it.
     pub async fn new() -> Self {
         Self::with(cluster::cloned(), Clock::fixed(soon()), Fakes::with_fixtures().await, &[]).await
     }
 
-    /// With nothing at any provider.
+    /// Providers that hold nothing.
     pub async fn empty() -> Self {
         Self::with(cluster::cloned(), Clock::fixed(soon()), Fakes::start().await, &[]).await
     }
@@ -63,7 +63,7 @@ impl Sources {
         connect::returned(env, tenant, SESSION, provider, &returned).await
     }
 
-    /// What the provider sends the person back with.
+    /// Follows the consent page and returns what the provider sends the person back with.
     pub async fn consent(&self, url: &str) -> Returned {
         let answer = self.world.env.http.sent_to(url).await.expect("an answer of the provider's").expect("a way back");
         let query = query_of(&answer);
@@ -76,7 +76,7 @@ impl Sources {
         }
     }
 
-    /// Works off everything that is due, syncs and what follows from them.
+    /// Runs every lane until nothing is due: syncs and what follows from them.
     pub async fn run(&self) -> usize {
         self.world.run_lanes(&lanes::ALL).await
     }
@@ -116,7 +116,7 @@ impl Sources {
         .expect("documents")
     }
 
-    /// What is known of a client: name, industry, summary and facts.
+    /// A client's name, industry, summary and facts.
     pub async fn client(&self, id: SourceId, external_id: &str) -> Option<Value> {
         sqlx::query_scalar(
             "select jsonb_build_object('name', client_name, 'industry', industry, 'summary', summary, 'facts', key_facts)
@@ -160,7 +160,7 @@ pub fn settings(fakes: &Fakes) -> Vec<(String, String)> {
     settings
 }
 
-/// A little later than the database's own time: what it stamps as sent now is due.
+/// An hour later than the database's own time, so that what the database sends now is due.
 fn soon() -> DateTime<Utc> {
     Utc::now() + TimeDelta::hours(1)
 }

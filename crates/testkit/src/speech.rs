@@ -1,4 +1,4 @@
-//! A service on this machine that speaks OpenAI's transcription API. It hears nothing, but looks closely at how it is asked.
+//! A fake of OpenAI's transcription API. It transcribes nothing, but checks how it is asked.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -9,14 +9,14 @@ use tokio::net::TcpStream;
 
 use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
-/// How it answers.
+/// How the fake answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
-    /// It heard this.
+    /// With this transcript.
     Heard(&'static str),
     /// With this JSON.
     Answers(serde_json::Value),
-    /// After that long.
+    /// After this delay.
     Slow(Duration),
     /// With this status, these header lines (each ending in `\r\n`) and this body.
     Status(u16, &'static str, &'static str),
@@ -25,7 +25,7 @@ pub enum Manner {
     Endless,
 }
 
-/// One recording that was brought.
+/// One received recording.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub model: String,
@@ -54,17 +54,17 @@ impl FakeSpeech {
         Self { port: host.address.port(), host, state }
     }
 
-    /// What `TRANSCRIBE_BASE_URL` is set to.
+    /// The value for `TRANSCRIBE_BASE_URL`.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// From now on.
+    /// Sets how it answers from now on.
     pub fn answer(&self, manner: Manner) {
         self.state.script.set(manner);
     }
 
-    /// The next calls in turn; then as before.
+    /// Sets how it answers the next calls, one each; then it answers as before.
     pub fn answer_next(&self, manners: &[Manner]) {
         self.state.script.set_next(manners);
     }
@@ -101,7 +101,7 @@ impl Serve for State {
     }
 }
 
-/// None: that is not how this service is asked.
+/// `None`: the request is not one that the service takes.
 fn call(asked: &Asked) -> Option<Call> {
     let kind = asked.header("content-type")?;
     let edge = format!("--{}", kind.strip_prefix("multipart/form-data; boundary=")?);
@@ -119,7 +119,7 @@ fn call(asked: &Asked) -> Option<Call> {
         let at = part.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
         let (head, content) = (std::str::from_utf8(&part[..at]).ok()?, &part[at + 4..]);
         let said = |name: &str| head.split(&format!("{name}=\"")).nth(1)?.split('"').next().map(str::to_owned);
-        // ` name`, or it is found in `filename`.
+        // With the blank: without it `filename` would match.
         match said(" name")?.as_str() {
             "model" => call.model = String::from_utf8(content.to_vec()).ok()?,
             "response_format" => format = String::from_utf8(content.to_vec()).ok()?,
@@ -134,7 +134,7 @@ fn call(asked: &Asked) -> Option<Call> {
     (!call.model.is_empty() && format == "json" && !call.file.is_empty()).then_some(call)
 }
 
-/// What lies between the edges.
+/// The text between the two edges.
 fn parts<'a>(body: &'a [u8], edge: &str) -> Option<Vec<&'a [u8]>> {
     let between = format!("\r\n{edge}\r\n");
     let mut rest = body.strip_prefix(format!("{edge}\r\n").as_bytes())?;

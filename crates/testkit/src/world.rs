@@ -1,4 +1,4 @@
-//! A test's world: its own database, its clock, an environment to run things in.
+//! A test's world: its own database, its clock, and the environment in which the engine runs.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl World {
         Self::with(cluster::cloned(), Clock::fixed(noon)).await
     }
 
-    /// A cloned database and the time of day, for tests with real processes.
+    /// A cloned database and the system clock, for tests with real processes.
     pub async fn now() -> Self {
         Self::with(cluster::cloned(), Clock::System).await
     }
@@ -45,7 +45,7 @@ impl World {
         Self::with_flags(database, clock, &[]).await
     }
 
-    /// The same with settings of the test's own.
+    /// The same with further settings.
     pub async fn with_flags(database: Database, clock: Clock, flags: &[&str]) -> Self {
         let vault = Vault::new(&Secret::new("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")).expect("a key");
         let db = Db::lazy(&database.login, 8, Duration::from_secs(10));
@@ -65,7 +65,7 @@ impl World {
         <sqlx::PgConnection as sqlx::Connection>::connect(&self.database.url).await.expect("a connection")
     }
 
-    /// Whoever operates this installation.
+    /// A caller who operates this installation.
     pub async fn operator(&self) -> Caller {
         self.caller(self.tenant_id, &[Scope::Service]).await.0
     }
@@ -83,7 +83,7 @@ impl World {
         tenants::create(&mut conn, name).await.expect("a tenant")
     }
 
-    /// Works off everything due by the test's clock.
+    /// Runs these lanes until nothing is due by the test's clock. Returns how many items ran.
     pub async fn run_lanes(&self, list: &'static [LaneEntry]) -> usize {
         let runtime = Runtime::new(self.env.clone(), list);
         Box::pin(runtime.run_due()).await.expect("lanes that run") // boxed: it is large, and tests' stacks are small
