@@ -280,10 +280,16 @@ async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
     let beat = async |caller: &Caller, who: &str| {
         let row = json!({ "sales_id": office.people[who].0, "device_name": "laptop", "status": "processing", "current_activity_id": id });
         let mut tx = office.world.env.db.begin_as(caller).await.expect("a transaction");
-        let row = rest::insert(&mut tx, nodes, row.as_object().expect("a row"), true, &[]).await;
-        let row = row.map_err(|error| error.code().unwrap_or_default())?;
-        tx.commit().await.expect("committed");
-        Ok::<Value, String>(row)
+        match rest::insert(&mut tx, nodes, row.as_object().expect("a row"), true, &[]).await {
+            Ok(row) => {
+                tx.commit().await.expect("committed");
+                Ok::<Value, String>(row)
+            }
+            Err(error) => {
+                tx.rollback().await.expect("rolled back"); // not left to the drop, which only sends it later
+                Err(error.code().unwrap_or_default())
+            }
+        }
     };
     let node = beat(&ann, "ann").await.expect("a heartbeat");
     assert_eq!(

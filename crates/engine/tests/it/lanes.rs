@@ -55,9 +55,14 @@ async fn act(world: &World, action: Action) -> store::Result<bool> {
     let (queue, caller) = (Queue::new(effects::NAME).expect("a queue"), world.operator().await);
     let id: ItemId = only_item(world).await.id.parse().expect("an id");
     let mut tx = world.env.db.begin().await.expect("a transaction");
-    let acted = queue.act(&mut tx, world.env.clock.sql(), &caller, id, action).await?;
-    tx.commit().await?;
-    Ok(acted)
+    let acted = queue.act(&mut tx, world.env.clock.sql(), &caller, id, action).await;
+    // A refusal is not left to the drop, which only sends the rollback later: a claim passes over a row that is still locked.
+    if acted.is_ok() {
+        tx.commit().await?
+    } else {
+        tx.rollback().await?
+    }
+    acted
 }
 
 #[tokio::test]
