@@ -330,11 +330,4 @@ mod tests {
         let dead = worker_findings(&[alive(), worker(120.4, None, false)]);
         assert_eq!(dead[0].what, "worker box:7 has been silent for 120 s");
     }
-
-    #[test]
-    fn counts_agree_with_their_words() {
-        for (n, words) in [(0, "0 items were"), (1, "1 item was"), (2, "2 items were")] {
-            assert_eq!(plural(n, "item was", "items were"), words);
-        }
-    }
 }

@@ -27,7 +27,7 @@ async fn acknowledging_before_the_effect_is_caught() {
 async fn a_missing_fence_is_caught() {
     let cluster = Cluster::private().await;
     let suite = Suite::new(cluster.database("bug_fence").await, "bug_fence").await;
-    // On a busy machine the sleeper may wake so late that its process is stopped first: then it sleeps once more.
+    // On a busy machine the first worker may wake so late that its process is stopped first. Then it is tried again.
     let mut verdict = overslept(&suite, "effect.begun", Some("no-fence")).await.0;
     for _ in 0..4 {
         if verdict.doubled == 0 {

@@ -181,14 +181,14 @@ async fn work_of_a_silent_agent_goes_back_is_counted_and_ends_as_a_dead_letter()
 }
 
 impl Office {
-    /// A device of somebody's, with a key of its own.
+    /// A device of this person, with its own key.
     async fn device(&self, who: &str, scopes: &[Scope]) -> Caller {
         let mut conn = self.world.conn().await;
         let made = keys::create(&mut conn, self.world.tenant_id, Some(self.people[who]), "device", scopes).await;
         keys::authenticate(&mut conn, &made.expect("a key").1).await.expect("an answer").expect("a caller")
     }
 
-    /// As over HTTP: in the caller's own transaction. Returns the rows, or SQLSTATE.
+    /// Writes as the REST API does, in the caller's own transaction. Returns the rows, or the SQLSTATE.
     async fn write(&self, caller: &Caller, id: Uuid, body: Value) -> Result<Vec<Value>, String> {
         let table = Table::find("activities").expect("a table");
         let column = table.column("id").expect("a column");
@@ -233,7 +233,7 @@ async fn only_the_key_that_claimed_completes_and_a_late_result_overwrites_nothin
     for (thief, who) in [(&bob, "another person"), (&anns_other, "another device of hers")] {
         assert_eq!(office.write(thief, id, done("stolen")).await, Err("PT409".into()), "F40: {who}");
     }
-    // Not hers to write: who owns it, whose it is, how often it was claimed.
+    // She may not write these columns: owner, contact, lock number, content, creation.
     for body in [
         json!({ "sales_id": 1 }),
         json!({ "contact_id": 1 }),
@@ -312,7 +312,7 @@ async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
         "a heartbeat renews the lock"
     );
     assert_eq!(office.number("select count(*) from crm_processing_nodes").await, 1, "one row a device");
-    // Three minutes of silence, which only the owner can make: every write is a heartbeat.
+    // Three minutes of silence. Only the table's owner can set that, because every other write counts as a heartbeat.
     let silent = "set role tributary_owner; alter table crm_processing_nodes disable trigger user;
         update crm_processing_nodes set last_heartbeat = now() - interval '3 minutes'; alter table crm_processing_nodes enable trigger user";
     sqlx::raw_sql(silent).execute(&mut office.world.login_conn().await).await.expect("silence");

@@ -1,4 +1,4 @@
-//! Whose event it is: many ways of writing an address, matched in the database whoever inserts.
+//! Which contact an event belongs to: many spellings of an address, matched in the database for every writer.
 
 use domain::{Caller, ContactId, Region, normal_address};
 use store::channels::{self, NewChannel, NewRefusal, Provider, Settings};
@@ -141,7 +141,7 @@ async fn an_address_finds_its_contact_however_it_is_written() {
     for (form, contact) in &forms {
         assert_eq!(people.owner(form, true).await, Some(*contact), "through the door: {form:?}");
     }
-    // Whoever else inserts has no library, only SQL: all numbers, and plain addresses.
+    // Other programs insert by SQL, without the library: all numbers, and plain addresses.
     let by_sql = forms.iter().filter(|(form, _)| {
         !form.contains('@') || !form.contains(['(', ',', ';', '"', '\u{202a}', '\u{feff}']) || form.starts_with("sip:")
     });

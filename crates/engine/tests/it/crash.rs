@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use crate::suite::{Suite, worker};
 
-/// What has to happen for a point to be reached, beside items of every kind. The migration's own is in `schema`, those of intake
-/// in the program's `intake`.
+/// Does what a point needs to be reached, beside items of every kind. The migration's point is in `schema`, those of intake in the
+/// program's own tests.
 fn provoke(point: Point, worker: &testkit::process::Worker) {
     if point == Point::DrainBegun {
         worker.signal(Signal::TERM);

@@ -14,7 +14,7 @@ fn client(fake: &FakeEmbedder, dim: usize) -> EmbedClient {
     EmbedClient::new(&http, &fake.url(), Some(Secret::new(KEY)), "fake-model", dim, false, 256)
 }
 
-/// What went wrong, in words that show neither key nor address.
+/// The error's message, which shows neither key nor address.
 async fn words(client: &EmbedClient, fake: &FakeEmbedder) -> String {
     let fault = client.embed(&["one text", "another"]).await.expect_err("a fault");
     let (words, debug) = (fault.in_words(), format!("{fault:?}"));

@@ -55,7 +55,7 @@ async fn found(world: &World, caller: &Caller, text: &str, mode: Mode, filters: 
     answer.hits.into_iter().map(|hit| hit.external_id).collect()
 }
 
-/// Sentences that nobody wrote, no two alike.
+/// Made-up sentences, no two alike.
 fn sentences(n: usize, seed: u64) -> Vec<String> {
     let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
     let words = ["river", "ledger", "harbour", "invoice", "copper", "window", "engine", "letter", "market", "winter"];

@@ -18,7 +18,7 @@ fn http() -> Http {
     Http::new().expect("a client")
 }
 
-/// In words that show neither key nor address.
+/// The error's message, which shows neither key nor address.
 fn words(trouble: &Trouble, port: u16) -> String {
     let (words, debug) = (trouble.to_string(), format!("{trouble:?}"));
     for secret in [KEY, "127.0.0.1", &port.to_string()] {
@@ -274,7 +274,7 @@ async fn the_settings_choose_what_is_used_and_say_what_is_missing() {
     reads.answer(chat::Manner::Status(429, "retry-after: 90\r\n", ""));
     let failure = process(&both, url.clone(), Some(&audio)).await.expect_err("to wait");
     assert_eq!((failure.kind, failure.message.as_str()), ("LLMError", "the language model asked us to wait 90 s"));
-    // A little is waited for, and the call is not heard again meanwhile.
+    // A short wait is kept, and the call is not transcribed again meanwhile.
     let n_heard = hears.calls().len();
     reads.answer_next(&[chat::Manner::Status(429, "retry-after: 1\r\n", "")]);
     reads.answer(chat::Manner::Says(json!({ "summary": "Ann wants to be called back.", "facts": ["Ann called."] })));

@@ -1,4 +1,4 @@
-//! Fetching what strangers name, against servers that want us elsewhere: nobody but the one that is allowed is ever reached.
+//! Fetching addresses that strangers name, from servers that redirect to private ones: only the allowed server is ever reached.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -57,13 +57,13 @@ fn limits() -> Limits {
     }
 }
 
-/// The way out that lets these servers through beside what is public. Names are unknown, unless `lookup` knows them.
+/// A client that may reach these servers beside public ones. A name is unknown unless `lookup` knows it.
 fn way_out(allowed: &[&FakeRecordings], lookup: Lookup, limits: Limits) -> Outside {
     let allow: Vec<_> = allowed.iter().map(|server| server.network().parse().expect("a network")).collect();
     Outside::new(&allow, lookup, limits).expect("a client")
 }
 
-/// A name has these addresses, one set after the other each time it is asked for; the last for ever. Also how often it was.
+/// A name with one set of addresses per lookup; the last set stays. Also returns the count of lookups.
 fn flipping(answers: &[&[&str]]) -> (Lookup, Arc<AtomicUsize>) {
     let address = |text: &&str| text.parse::<IpAddr>().expect("an address");
     let answers: Vec<Vec<IpAddr>> = answers.iter().map(|set| set.iter().map(address).collect()).collect();
@@ -73,7 +73,7 @@ fn flipping(answers: &[&[&str]]) -> (Lookup, Arc<AtomicUsize>) {
     (Lookup::Given(Arc::new(lookup)), asked)
 }
 
-/// All of what is there, or why not; the words tell nothing that they should not.
+/// Fetches everything, or returns why not, and checks that the message reveals no address.
 async fn fetch(outside: &Outside, url: &str, basic: Option<&Basic>) -> Result<Vec<u8>, FetchError> {
     let fetched = async {
         let mut fetched = outside.fetch(url, basic).await?;

@@ -3,7 +3,7 @@
 use sqlx::Executor as _;
 use testkit::World;
 
-/// The plan for whatever values, as a prepared statement gets it.
+/// The generic plan of a prepared statement.
 async fn plan(conn: &mut sqlx::PgConnection, sql: &str) -> String {
     use sqlx::Row as _;
     let sql = format!("explain (generic_plan) {sql}");

@@ -30,7 +30,7 @@ async fn the_server_killed_under_load_loses_and_doubles_nothing() {
         slowest = slowest.max(cluster.restart().await);
     }
     sender.await.expect("the sender");
-    // What a dead session held runs alone when its turn comes, so many kills leave a long queue behind.
+    // Items that a dead session held run one at a time, so many kills leave a long queue behind.
     let limit = Duration::from_secs(60 + 20 * kills as u64);
     assert!(suite.drain(limit).await, "I5: stuck after the server was killed");
     drop(workers);
@@ -96,7 +96,7 @@ async fn a_lost_answer_to_commit_loses_and_doubles_nothing() {
     println!("{sent_lost} answers lost to the sender, {worker_lost} to the worker: {verdict}");
 }
 
-/// By the simple protocol a statement outside a transaction begins with it, to the microsecond.
+/// With the simple protocol, `now()` equals the statement's start exactly when no transaction was open before it.
 async fn is_in_transaction(conn: &mut sqlx::PgConnection) -> bool {
     let row = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(conn).await.expect("an answer");
     !sqlx::Row::get::<bool, _>(&row, 0)
@@ -115,7 +115,7 @@ async fn a_cancelled_begin_leaves_no_session_in_a_transaction() {
     let url = suite.world.database.url_through(proxy.port);
     let n_begins = if is_slow() { 2_000 } else { 200 };
 
-    // What happens without our repair: when this finds nothing any more, sqlx is mended and the repair can go.
+    // Without our repair. When this finds nothing any more, sqlx is fixed and the repair can go.
     let plain = sqlx::postgres::PgPoolOptions::new()
         .max_connections(1)
         .test_before_acquire(false)

@@ -1,4 +1,4 @@
-//! List C: providers that lie, stall, refuse and forget. Nothing is lost, nothing is doubled, nothing is stuck, and a person is told why.
+//! Providers that lie, stall, refuse and forget. Nothing is lost, doubled or stuck, and a person is told why.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use testkit::Sources;
 
 pub const LISTS: &str = "/hubspot/crm";
 
-/// Runs, and lets an hour pass between two looks, until nothing is due any more.
+/// Runs everything due once an hour, for this many hours.
 pub async fn run_for_hours(t: &Sources, hours: usize) {
     let env = &t.world.env;
     for _ in 0..hours {

@@ -22,7 +22,7 @@ fn calls(era: &str) -> String {
     format!("/{era}/hubspot/tools/call")
 }
 
-/// The recorded world, read over a server of this era; the clock stands until the test moves it.
+/// The fixtures, read over an MCP server of this version. The clock stands until the test moves it.
 async fn over(era: &str) -> (Sources, SourceId) {
     let fakes = Fakes::with_fixtures().await;
     let url = format!("{}/{era}/hubspot", fakes.url());
@@ -32,7 +32,7 @@ async fn over(era: &str) -> (Sources, SourceId) {
     (t, id)
 }
 
-/// What HubSpot has, by our names.
+/// The names of HubSpot's records, as we call them.
 fn expected(t: &Sources) -> Vec<String> {
     let crm = t.fakes.hubspot();
     let named = |kind: &str, name: &str| crm.ids(kind).iter().map(|id| format!("{name}:{id}")).collect::<Vec<_>>();
@@ -41,7 +41,7 @@ fn expected(t: &Sources) -> Vec<String> {
     all
 }
 
-/// The newest job came to its end, without an attempt more than these, and nothing is missing.
+/// Checks that the newest job completed with this many failed attempts, and that nothing is missing.
 async fn assert_whole(t: &Sources, id: SourceId, attempts: i32, why: &str) {
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.error_count), ("completed", attempts), "{why}: {job:?}");
@@ -49,7 +49,7 @@ async fn assert_whole(t: &Sources, id: SourceId, attempts: i32, why: &str) {
     assert_eq!(t.source(id).await.status, "active", "{why}");
 }
 
-/// The newest job waits, with so many attempts used up; what kind of trouble it was, and in which words.
+/// Checks that the newest job waits after this many attempts. Returns the kind of trouble and its words.
 async fn trouble(t: &Sources, id: SourceId, attempts: i32) -> (String, String) {
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.error_count), ("pending", attempts), "{job:?}");
@@ -57,7 +57,7 @@ async fn trouble(t: &Sources, id: SourceId, attempts: i32) -> (String, String) {
     (word("kind"), word("what"))
 }
 
-/// Settings that change while the sources stay.
+/// The same sources with other settings.
 fn lead(t: &mut Sources, change: impl FnOnce(&mut Config)) {
     let env = &mut t.world.env;
     let mut config = (*env.config).clone();
@@ -180,7 +180,7 @@ async fn a_tool_that_quotes_a_5xx_costs_an_attempt_and_heals() {
     }
 }
 
-/// Beside the tools' own words: what a server, or somebody in front of it, says instead of MCP.
+/// Answers of a server, or of a proxy in front of it, that are no MCP.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_no_mcp_costs_an_attempt_and_the_next_one_heals_it() {
     for manner in [
@@ -328,7 +328,7 @@ async fn a_packed_bomb_is_not_unpacked_and_frees_its_slot() {
     assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
 }
 
-/// Listens with TLS and a certificate that nobody vouches for. How many came, and how many of them said anything behind it.
+/// Listens with TLS and an untrusted certificate. Counts the connections, and those that sent anything through it.
 fn self_signed() -> (u16, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)

@@ -1,4 +1,4 @@
-//! Recordings: fetched once from where an event says they lie, kept, and given to whoever processes them.
+//! Recordings: fetched once from the address that an event names, kept, and handed to agents.
 
 use connectors::Outside;
 use connectors::outside::{FetchError, Limits, Lookup};

@@ -23,7 +23,7 @@ pub struct Suite {
     pub ledger: Ledger,
 }
 
-/// What a run found. Lost and doubled must be nothing.
+/// The result of a run. Lost and doubled must be 0.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub inputs: usize,
@@ -73,7 +73,7 @@ impl Suite {
         assert!(is_sent.await, "{n} more items were not sent within a minute");
     }
 
-    /// Waits until no item is left in the queue; parked ones are called back, because two hours are too long for a test.
+    /// Waits until no item is left in the queue. Parked items are called back, because two hours are too long for a test.
     pub async fn drain(&self, limit: Duration) -> bool {
         wait_until(limit, async || self.call_back().await.is_ok_and(|left| left == 0)).await
     }
@@ -98,7 +98,7 @@ impl Suite {
         Ok(queued + parked)
     }
 
-    /// The ledger against the effects.
+    /// Compares the ledger with the effects.
     pub async fn verdict(&self) -> Verdict {
         let mut conn = self.world.conn().await;
         let effects: HashMap<Uuid, i64> = sqlx::query_as("select item, count(*) from effects group by item")
@@ -121,7 +121,7 @@ impl Suite {
         verdict
     }
 
-    /// How often a worker's write was refused because it came too late, as the workers counted it.
+    /// How many late writes were refused, as the workers counted them.
     pub async fn stale(&self) -> i64 {
         let mut conn = self.world.conn().await;
         let stale: Option<i64> =

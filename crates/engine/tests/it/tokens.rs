@@ -1,4 +1,4 @@
-//! Tokens: however many want one, it is refreshed once, nobody holds a transaction meanwhile, and a crash ends in a good pair or in Reconnect.
+//! Tokens: however many tasks want one, it is refreshed once, no transaction is open meanwhile, and a crash ends in a good pair or in Reconnect.
 
 use std::time::Duration;
 
@@ -294,7 +294,7 @@ async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
     assert!(dump.iter().all(|row| !row.contains(&code)));
 }
 
-/// F22: processes with tasks each, one rotating token, and replies that come later than their lease.
+/// F22: several processes with several tasks each, one rotating token, and replies that come later than their lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
     use std::process::Stdio;

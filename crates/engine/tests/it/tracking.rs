@@ -35,7 +35,7 @@ async fn heartbeats_add_up_and_keep_the_last_error() {
     assert_eq!(worker.last_error_message.as_deref(), Some("second"));
 }
 
-/// What `pgai install` does: its SQL, as its own superuser would run it.
+/// Installs pgai as `pgai install` does: runs its SQL as superuser.
 async fn install_pgai(admin: &store::ConnectTo) -> store::Result<()> {
     let path = std::env::var("PGAI_SQL").expect("PGAI_SQL is not set; run the tests by ./test");
     let sql = std::fs::read_to_string(path)

@@ -109,7 +109,7 @@ impl Agent {
         found
     }
 
-    /// Nothing left to claim, as far as it knows.
+    /// Waits until the agent finds nothing more to claim.
     fn is_idle(&self) -> bool {
         let ledger = self.ledger.lock().expect("a ledger");
         ledger.iter().rfind(|line| line["event"] != "status").is_some_and(|line| line["event"] == "idle")

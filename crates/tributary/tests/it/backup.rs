@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::app::{App, Folder, client, command, free_port, run};
 
-/// Runs a command of the installation in `folder`; it must succeed. What it said on stdout and stderr.
+/// Runs a command of the installation in `folder`, which must succeed. Returns stdout and stderr.
 fn said(folder: &Folder, args: &[&str]) -> (String, String) {
     let (output, out, err) = run(command(&folder.0, free_port()).args(args));
     assert!(output.status.success(), "{args:?}: {out}{err}");

@@ -81,7 +81,7 @@ pub fn form(fields: &[(&str, &str)]) -> String {
     fields.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect::<Vec<_>>().join("&")
 }
 
-/// What other people's libraries sign: `[["twilio", token, url, {…}], ["standard", secret, id, timestamp, body]]`.
+/// Signatures made by the providers' official libraries: `[["twilio", token, url, {…}], ["standard", secret, id, timestamp, body]]`.
 fn signed_by_others(cases: &Value) -> Vec<String> {
     const PROGRAM: &str = "
 import datetime, json, sys

@@ -1,4 +1,4 @@
-//! What commands print, and that secrets are not in it.
+//! The output of commands, without any secret in it.
 
 use testkit::World;
 

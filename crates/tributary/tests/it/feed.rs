@@ -62,7 +62,7 @@ async fn ask(app: &App, key: &Secret, method: &str, path: &str, body: Option<Val
 }
 
 impl Browser {
-    /// What a card says, once it says that.
+    /// Waits until a card says this, and returns its text.
     async fn card_says(&self, id: Uuid, words: &str) -> bool {
         let text = format!("return document.querySelector('[data-key=\"{id}\"]')?.innerText ?? ''");
         let says = async || self.script(&text).await.as_str().is_some_and(|text| text.contains(words));

@@ -56,7 +56,7 @@ impl Door {
     }
 }
 
-/// What opens a generic channel.
+/// The secrets of a generic channel.
 pub struct Opens {
     pub ingestion_key: Secret,
     pub webhook_secret: Secret,

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::app::{App, Folder, client, command, free_port};
 use crate::intake::{MASTER_KEY, Opens, add_channel};
 
-/// One installation on a database of its own: what it runs, and what the world was promised.
+/// One installation with its own database, and the ledger of its sender.
 struct Path {
     world: World,
     secrets: Opens,
@@ -131,7 +131,7 @@ async fn kill_at(cluster: &Cluster, point: Point) {
     let sending = path.send(30);
     let died = hurt.ended_within(Duration::from_secs(90)).await;
     assert!(died.is_some(), "crash point {} was never reached: remove it, or reach it", point.name());
-    // What the dead one held is waited for a minute or five; a test says that they have passed.
+    // The dead program's leases last for one to five minutes; the test says that they have passed.
     path.run("update pgmq.q_remember_activity set vt = now()").await;
     path.run("update activities set locked_at = now() - interval '6 minutes' where processing_status = 'processing'")
         .await;

@@ -77,7 +77,7 @@ async fn kill_at(point: Point) {
     let mut hurt = worker(&t, Some(&format!("{}:abort:1", point.name())));
     let died = wait_until(Duration::from_secs(40), async || hurt.has_ended().is_some());
     assert!(died.await, "crash point {} was never reached: remove it, or reach it", point.name());
-    // What the dead one held is waited for; a test says that the time has passed.
+    // The lease of the dead worker has to pass; the test says that it has.
     run(&t, "update pgmq.q_ingestion_queue set vt = now()").await;
     run(&t, "update pgmq.q_client_facts set vt = now()").await;
     run(&t, "update connected_sources set refresh_until = now() where refresh_until is not null").await;
