@@ -1,4 +1,4 @@
-//! Misbehaves: answers in a provider's place, or spoils its true answer.
+//! Carries out the scripts: answers in place of a provider, or damages its true answer.
 
 use std::io;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::manners::{Manner, RetryAfter};
 use crate::request::Asked;
 use crate::shapes::{self, Tongue, answer, fault, google, lost_token, rate_limited};
 
-/// The connection ends here.
+/// Ends the connection here.
 #[derive(Debug)]
 pub(crate) struct HungUp;
 
@@ -31,10 +31,10 @@ impl std::error::Error for HungUp {}
 /// Enough for any page that a test looks at.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// Keys whose values are words of people.
+/// Keys whose values are texts by people.
 const WORDS: [&str; 8] = ["firstname", "lastname", "company", "name", "dealname", "DisplayName", "DocNumber", "text"];
 
-/// The answer, when the provider is not even asked.
+/// Returns the answer if the provider is not asked at all.
 pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Option<Result<Response, HungUp>> {
     let path = asked.path.as_str();
     let response = match manner {
@@ -67,7 +67,7 @@ pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Opt
         Manner::Bomb => {
             ([(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")], Body::from(bomb())).into_response()
         }
-        // Inside a tool's result, where its handler puts it.
+        // This one goes inside a tool's result; the handler puts it there.
         Manner::LostToken if path.starts_with("/mcp") => return None,
         Manner::LostToken => lost_token(Tongue::of(path), now),
         Manner::Reset => return Some(Err(HungUp)),
@@ -76,7 +76,7 @@ pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Opt
     Some(Ok(response))
 }
 
-/// What becomes of the true answer.
+/// Damages the true answer.
 pub(crate) async fn spoil(manner: Manner, response: Response) -> Result<Response, HungUp> {
     match manner {
         Manner::Delay(delay) => {
@@ -97,7 +97,7 @@ pub(crate) async fn spoil(manner: Manner, response: Response) -> Result<Response
     let body_bytes = body.len();
     let (body, body_bytes) = match manner {
         Manner::Truncated => {
-            // The pause lets the half go out before the connection ends.
+            // The pause lets the first half be sent before the connection ends.
             let cut = stream::once(async {
                 sleep(Duration::from_millis(20)).await;
                 Err(io::Error::from(io::ErrorKind::ConnectionReset))
@@ -132,7 +132,7 @@ fn as_json(body: Body) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// One zero, and then over and over that it comes 258 times more: gzip, but for its sum, which comes after the harm.
+/// A gzip bomb: one zero, followed by repetitions of it. The checksum is missing, but it would come after the damage.
 fn bomb() -> Vec<u8> {
     const REPEATS: usize = 100 * 1024 * 1024 / 258;
     let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
@@ -158,7 +158,7 @@ fn bomb() -> Vec<u8> {
     packed
 }
 
-/// The first value comes before the true one, so that a reader which takes the first and one which takes the last disagree.
+/// Inserts a value before the true one, so that a reader that takes the first and one that takes the last disagree.
 fn with_key_twice(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(body);
     let key = ["\"id\":\"", "\"Id\":\"", "\"access_token\":\""].into_iter().find(|key| text.contains(key));
@@ -168,7 +168,7 @@ fn with_key_twice(body: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Inside a value, where a lenient reader puts U+FFFD in its place.
+/// Puts invalid bytes inside a value, where a lenient reader would replace them with U+FFFD.
 fn with_invalid_utf8(body: &[u8]) -> Vec<u8> {
     let key = WORDS.iter().map(|key| format!("\"{key}\":\"")).find_map(|key| {
         let at = body.windows(key.len()).position(|bytes| bytes == key.as_bytes())?;

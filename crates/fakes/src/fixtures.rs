@@ -1,4 +1,4 @@
-//! The recorded world: what a small equipment business keeps with each provider, page by page as the providers answered.
+//! The fixtures: the records of a small equipment business at each provider, page by page as the providers answered.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub(crate) fn load(fakes: &Fakes) {
             fakes.hubspot().load(kind, &record);
         }
     }
-    // In the order in which they were changed, so that the feed of changes has them so.
+    // In the order of their changes, as the feed of changes needs it.
     for file in records("google_drive/files.json", "/files").into_iter().rev() {
         let text = text_of(file["name"].as_str().unwrap_or_default());
         fakes.drive().load(file, text);
@@ -46,7 +46,7 @@ fn fixture(path: &str) -> &'static str {
     FIXTURES.iter().find(|(known, _)| *known == path).map(|(_, text)| *text).expect("a fixture")
 }
 
-/// What a file exports as.
+/// The exported text of a file.
 fn text_of(name: &str) -> &'static str {
     match name {
         "Stonebrook fleet service agreement 2027 (draft)" => fixture(SAMPLE),

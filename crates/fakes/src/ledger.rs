@@ -1,4 +1,5 @@
-//! What was asked, by whom and with what outcome: the oracle that tests compare the engine with. It holds no token, code or secret.
+//! The ledger of all requests, their accounts and outcomes: the oracle that tests compare the engine with. It contains no token, code or
+//! secret.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -8,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::lock;
 
-/// A demonstration may run for weeks: older requests are only counted.
+/// The number of requests that are kept. A demonstration may run for weeks, so older ones are only counted.
 const KEPT: usize = 50_000;
 
 /// One request.
@@ -16,13 +17,13 @@ const KEPT: usize = 50_000;
 pub struct Seen {
     pub at: DateTime<Utc>,
     pub method: String,
-    /// Of an MCP request: with the method behind it, and the tool, as in `/mcp/hubspot/tools/call/hubspot-list-objects`.
+    /// The path. For MCP it includes the method and the tool, as in `/mcp/hubspot/tools/call/hubspot-list-objects`.
     pub path: String,
-    /// As it came, without the values that are secret.
+    /// The query, without secret values.
     pub query: String,
-    /// Whose token it bore, when that was ever ours.
+    /// The account of its token, if we ever issued that token.
     pub account: Option<String>,
-    /// `None` while there is no answer, and for ever when the connection was closed without one.
+    /// `None` while there is no answer, and if the connection was closed without one.
     pub status: Option<u16>,
 }
 
@@ -40,7 +41,7 @@ struct Book {
 }
 
 impl Ledger {
-    /// Its number, to note the answer under.
+    /// Adds a request and returns its number, for recording the answer.
     pub fn note(&self, seen: Seen) -> u64 {
         let mut book = lock(&self.book);
         *book.counts.entry(seen.path.clone()).or_default() += 1;

@@ -1,6 +1,6 @@
-//! The providers on this machine: one HTTP server that answers as HubSpot, Google Drive and QuickBooks do, OAuth and MCP included, keeps a
-//! ledger of what it was asked, and misbehaves when told. Tests, the demonstration and the benchmark pull from it. It knows nothing of the
-//! engine, so that it can be its oracle.
+//! Fake providers: one HTTP server that answers like HubSpot, Google Drive and QuickBooks, including OAuth and MCP. It keeps a ledger of
+//! all requests, and misbehaves when told. Tests, the demonstration and the benchmark use it. It does not use the engine, so that it can
+//! be its oracle.
 
 mod clock;
 mod drive;
@@ -49,7 +49,7 @@ pub use crate::oauth::{CLIENT_ID, CLIENT_SECRET};
 pub use crate::provider::Provider;
 pub use crate::quickbooks::Quickbooks;
 
-/// The running server. It ends with the last copy of this.
+/// The running server. It ends with the last clone of this value.
 #[derive(Clone)]
 pub struct Fakes {
     shared: Arc<Shared>,
@@ -76,7 +76,7 @@ impl Drop for Server {
 }
 
 impl Fakes {
-    /// On a port of its own, with no records.
+    /// Starts the server on a free port, with no records.
     pub async fn start() -> Self {
         Self::start_on((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port on this machine")
     }
@@ -105,36 +105,36 @@ impl Fakes {
             .with_state(shared.clone());
         let serving = server::serve(listener, shared.clone(), router);
         let server = tokio::spawn(async move {
-            let _sessions = sessions; // which end with the server
+            let _sessions = sessions; // they end with the server
             serving.await;
         });
         Ok(Self { shared, _server: Arc::new(Server(server.abort_handle())) })
     }
 
-    /// With the recorded world.
+    /// Starts the server with the fixtures.
     pub async fn with_fixtures() -> Self {
         let fakes = Self::start().await;
         fakes.load_fixtures();
         fakes
     }
 
-    /// Adds the recorded world to what is there.
+    /// Adds the fixtures to the present records.
     pub fn load_fixtures(&self) {
         fixtures::load(self);
     }
 
-    /// Without a slash at its end. Under it: `/hubspot`, `/drive/v3`, `/quickbooks`; `/oauth/{provider}/authorize` and `/token`;
-    /// `/mcp/hubspot`, and `/mcp-legacy/hubspot` for clients of the era with a handshake.
+    /// The address, without a trailing slash. Below it are `/hubspot`, `/drive/v3`, `/quickbooks`, `/oauth/{provider}/authorize` and
+    /// `/token`, `/mcp/hubspot`, and `/mcp-legacy/hubspot` for the older MCP version with a handshake.
     pub fn url(&self) -> &str {
         &self.shared.url
     }
 
-    /// The time here, which stamps changes and ends tokens.
+    /// The server's time, which stamps changes and ends tokens.
     pub fn now(&self) -> DateTime<Utc> {
         self.shared.clock.now()
     }
 
-    /// Goes so far ahead of this machine's time.
+    /// Moves the server's time ahead of this machine's.
     pub fn advance(&self, by: Duration) {
         self.shared.clock.advance(by);
     }
@@ -151,17 +151,17 @@ impl Fakes {
         Quickbooks { shared: self.shared.clone() }
     }
 
-    /// Every request, in the order in which they came.
+    /// Returns every request in the order of arrival.
     pub fn ledger(&self) -> Vec<Seen> {
         self.shared.ledger.seen()
     }
 
-    /// How many requests there were whose path begins so.
+    /// Counts the requests whose path has this prefix.
     pub fn requests(&self, prefix: &str) -> u64 {
         self.shared.ledger.count(prefix)
     }
 
-    /// Returns when so many have come.
+    /// Waits for this many requests.
     pub async fn wait_for_requests(&self, prefix: &str, n_requests: u64) {
         self.shared.ledger.wait_for(prefix, n_requests).await;
     }
@@ -170,7 +170,7 @@ impl Fakes {
         self.shared.ledger.clear();
     }
 
-    /// The next request under this path, after those that earlier calls are for.
+    /// Scripts the next request under this path that no earlier call has scripted.
     pub fn next(&self, prefix: &str, manner: Manner) {
         self.shared.script.add(prefix, 0, manner);
     }
@@ -179,22 +179,22 @@ impl Fakes {
         (0..n_requests).for_each(|_| self.next(prefix, manner.clone()));
     }
 
-    /// The n-th request under this path from now, counted from 1.
+    /// Scripts the n-th request under this path from now, counted from 1.
     pub fn nth(&self, prefix: &str, n: u64, manner: Manner) {
         self.shared.script.add(prefix, n.saturating_sub(1), manner);
     }
 
-    /// Every request under this path for which nothing else is scripted; `None`: well again.
+    /// Scripts every request under this path for which nothing else is scripted. `None` restores normal answers.
     pub fn always(&self, prefix: &str, manner: Option<Manner>) {
         self.shared.script.set_always(prefix, manner);
     }
 
-    /// So long for every answer under this path, as over a network.
+    /// Delays every answer under this path, as a network does.
     pub fn set_latency(&self, prefix: &str, latency: Duration) {
         self.shared.script.set_latency(prefix, latency);
     }
 
-    /// Forgets all that was scripted, latencies included.
+    /// Removes all scripts and delays.
     pub fn behave(&self) {
         self.shared.script.clear();
     }

@@ -1,4 +1,4 @@
-//! How a provider misbehaves, and when: a script of rules, each for the paths that begin with its prefix.
+//! Scripts of misbehaviour: rules for the paths with a given prefix.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::lock;
 use crate::request::Asked;
 
-/// How one request is answered, when not well. Errors have the provider's own body.
+/// A bad answer to one request. Errors have the provider's own body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
     Status(u16),
@@ -14,15 +14,15 @@ pub enum Manner {
     RateLimited {
         retry_after: RetryAfter,
     },
-    /// The quota of a day, or with QuickBooks of a month: waiting a minute does not help.
+    /// The daily quota, or QuickBooks' monthly one: waiting a minute does not help.
     DailyLimit {
         retry_after: RetryAfter,
     },
-    /// As Google also says it: 403 `userRateLimitExceeded`.
+    /// Google's other form: 403 `userRateLimitExceeded`.
     RateLimitedAs403,
-    /// Of an MCP tool: HTTP is well, and the result says in words that HubSpot answered with this status.
+    /// For an MCP tool: HTTP succeeds, and the result says in words that HubSpot answered with this status.
     ToolError(u16),
-    /// Of QuickBooks: a Fault under status 200.
+    /// For QuickBooks: a Fault with status 200.
     FaultWith200,
     /// Random bytes that claim to be JSON.
     Garbage,
@@ -41,30 +41,30 @@ pub enum Manner {
     NulInStrings,
     /// A body that never ends.
     Endless,
-    /// A hundred megabytes of nothing, packed into less than one.
+    /// A hundred megabytes of zeros, compressed to less than one.
     Bomb,
-    /// The true answer, so long for each byte.
+    /// The true answer, with a pause before each byte.
     Slow {
         per_byte: Duration,
     },
-    /// The page token that came is given again as the next one. QuickBooks, which has none, gives its first page again.
+    /// Repeats the given page token as the next one. QuickBooks, which has none, repeats its first page.
     RepeatToken,
-    /// The page token that came is refused. A request without one is answered well, and the rule waits for one with it.
+    /// Refuses the given page token. A request without one gets the true answer, and the rule waits for the next.
     LostToken,
     /// Fewer rows than there are, and a token to go on with. (QuickBooks: fewer rows.)
     ShortPage,
     /// No rows at all, and a token to go on with.
     EmptyPage,
-    /// The connection is closed, and nothing was done.
+    /// Closes the connection without doing anything.
     Reset,
-    /// Done at once, answered later.
+    /// Does the work at once and answers later.
     Delay(Duration),
-    /// Done, and the connection closed without an answer.
+    /// Does the work and closes the connection without an answer.
     DropReply,
 }
 
 impl Manner {
-    /// How many rows a page has, of those asked for.
+    /// The number of rows of a page, out of those requested.
     pub(crate) fn page_rows(&self, asked: usize) -> usize {
         match self {
             Self::ShortPage => asked.div_ceil(3),
@@ -74,11 +74,11 @@ impl Manner {
     }
 }
 
-/// How long a client is asked to wait, in the ways that clients get to see.
+/// The forms of `Retry-After` that clients see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     Seconds(u64),
-    /// An HTTP date so many seconds from now.
+    /// An HTTP date this many seconds from now.
     Date(i64),
     Absent,
     Huge,
@@ -103,7 +103,7 @@ struct Once {
 }
 
 impl Script {
-    /// For the next request that no earlier rule wants, after letting `n_before` pass.
+    /// Adds a rule for the next request that no earlier rule takes, after letting `n_before` pass.
     pub fn add(&self, prefix: &str, n_before: u64, manner: Manner) {
         lock(&self.0).once.push(Once { prefix: prefix.to_owned(), n_before, manner });
     }
@@ -124,7 +124,7 @@ impl Script {
         *lock(&self.0) = Rules::default();
     }
 
-    /// How to answer this request. What happens once goes before what happens always.
+    /// Returns how to answer a request. One-time rules come before permanent ones.
     pub fn take(&self, asked: &Asked) -> Option<Manner> {
         let mut rules = lock(&self.0);
         let mut due = None;

@@ -1,6 +1,6 @@
-//! The providers there are, and who is who at each of them.
+//! The fake providers and their accounts.
 
-/// Whom we play.
+/// A fake provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Provider {
     Hubspot,
@@ -11,7 +11,7 @@ pub enum Provider {
 impl Provider {
     pub const ALL: [Self; 3] = [Self::Hubspot, Self::GoogleDrive, Self::Quickbooks];
 
-    /// As it is spelled in paths.
+    /// Its name in paths.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Hubspot => "hubspot",
@@ -24,7 +24,7 @@ impl Provider {
         Self::ALL.into_iter().find(|provider| provider.as_str() == name)
     }
 
-    /// Who gives consent unless a test says otherwise.
+    /// The account that gives consent by default.
     pub fn default_account(self) -> &'static str {
         match self {
             Self::Hubspot | Self::Quickbooks => "harrowridge",
@@ -32,7 +32,7 @@ impl Provider {
         }
     }
 
-    /// What the provider itself calls an account: HubSpot's portal, Google's permission id, QuickBooks' realm.
+    /// The provider's own id of an account: HubSpot's portal, Google's permission id, QuickBooks' realm.
     pub fn account_id(self, account: &str) -> String {
         match (self, account == self.default_account()) {
             (Self::Hubspot, true) => "24317905".to_owned(),
@@ -44,7 +44,7 @@ impl Provider {
         }
     }
 
-    /// The address of the person who gave consent.
+    /// The e-mail address of the person who gave consent.
     pub fn email(self, account: &str) -> String {
         format!("{account}@harrowridge.example")
     }

@@ -1,5 +1,5 @@
-//! Who holds which token. Refresh tokens that rotate are watched for reuse: a spent one coming back means that two hold it, and ends
-//! every grant of the account.
+//! The issued tokens. Reuse of a rotating refresh token is detected: a spent one means that two clients hold it, and ends every grant of
+//! the account.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::provider::Provider;
 
 const CODE_SECS: i64 = 60;
 
-/// Whom a token speaks for.
+/// The account and scopes of a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub provider: Provider,
@@ -22,26 +22,26 @@ pub(crate) struct Caller {
     pub expires_in: i64,
 }
 
-/// What the token endpoint has done.
+/// The counts of the token endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub token_requests: u64,
-    /// Codes turned into tokens.
+    /// Codes exchanged for tokens.
     pub exchanges: u64,
     /// Refreshes that were accepted.
     pub refreshes: u64,
     pub invalid_grants: u64,
-    /// Of those, the ones that presented a spent refresh token and so ended all grants of the account.
+    /// Refusals of a spent refresh token, which ended all grants of the account.
     pub reuses: u64,
     pub invalid_clients: u64,
 }
 
-/// A pair as the token endpoint gives it.
+/// A pair of tokens as the token endpoint returns it.
 #[derive(Clone, Debug)]
 pub struct Issued {
     pub account: String,
     pub access_token: String,
-    /// Absent where the provider sends none, as Google does at a refresh.
+    /// `None` if the provider sends none, as Google at a refresh.
     pub refresh_token: Option<String>,
     pub expires_in: i64,
     pub scope: String,
@@ -82,7 +82,7 @@ struct Access {
     provider: Provider,
     account: String,
     scope: String,
-    /// `None`: a static key, which does not expire.
+    /// `None` for a static key, which does not expire.
     expires_at: Option<DateTime<Utc>>,
     is_revoked: bool,
 }
@@ -136,7 +136,7 @@ impl Book {
         self.counts.entry((provider, account.to_owned())).or_default()
     }
 
-    /// Of one account, or of all.
+    /// Returns the counts of one account, or of all.
     pub fn counts(&self, provider: Provider, account: Option<&str>) -> Counts {
         let mut sum = Counts::default();
         let of_these = |(known, name): &(Provider, String)| *known == provider && account.is_none_or(|one| one == name);
@@ -162,7 +162,7 @@ impl Book {
         text
     }
 
-    /// A code is good for one exchange, whatever comes of it.
+    /// Exchanges a code. A code is valid for one exchange, successful or not.
     pub fn take_code(&mut self, provider: Provider, code: &str, now: DateTime<Utc>) -> Result<Code, InvalidGrant> {
         let code = self.codes.remove(code).filter(|code| code.provider == provider).ok_or(InvalidGrant)?;
         let is_old = now - code.given_at > TimeDelta::seconds(CODE_SECS);
@@ -181,7 +181,7 @@ impl Book {
         self.add_access(provider, account, scope, refresh_token, now)
     }
 
-    /// A new access token and, where they rotate, a new refresh token.
+    /// Issues a new access token and, if they rotate, a new refresh token.
     pub fn refresh(&mut self, provider: Provider, token: &str, now: DateTime<Utc>) -> Result<Issued, InvalidGrant> {
         let known = self.refresh.get_mut(token).filter(|refresh| refresh.provider == provider);
         let Some(refresh) = known else {
@@ -225,7 +225,7 @@ impl Book {
         access.for_each(|access| access.expires_at = Some(now));
     }
 
-    /// A key of an account's own making, which no token endpoint gave.
+    /// Issues a static key, as an account creates it in its settings.
     pub fn add_static(&mut self, provider: Provider, token: &str) {
         let account = provider.default_account().to_owned();
         let access = Access { provider, account, scope: String::new(), expires_at: None, is_revoked: false };

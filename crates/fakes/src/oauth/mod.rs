@@ -1,4 +1,4 @@
-//! Consent and tokens, for each provider alike: consent is given at once, and the token endpoint speaks as each provider's does.
+//! Consent and tokens for all providers. Consent is given at once, and the token endpoint answers like that of each provider.
 
 pub(crate) mod grants;
 pub(crate) mod switches;
@@ -23,7 +23,7 @@ use crate::oauth::grants::{Book, Code, InvalidGrant, Issued};
 use crate::provider::Provider;
 use crate::shapes::{answer, error, hubspot};
 
-/// The client that is known here, with every provider.
+/// The only known client, at every provider.
 pub const CLIENT_ID: &str = "fakes-client";
 pub const CLIENT_SECRET: &str = "fakes-client-secret";
 
@@ -43,7 +43,7 @@ async fn authorize(
     let redirect_uri = field("redirect_uri");
     let now = shared.clock.now();
     shared.grants.with(|book| {
-        // Without a client and an address that are known there is nobody to send the person back to.
+        // Without a known client and redirect address the person cannot be sent back.
         let is_allowed = book.redirects.is_empty() || book.redirects.iter().any(|known| known == redirect_uri);
         if !is_allowed || redirect_uri.is_empty() {
             return (StatusCode::BAD_REQUEST, "redirect_uri is not registered for this client").into_response();
@@ -65,7 +65,7 @@ async fn authorize(
             return back(&[("error", "invalid_request")]);
         }
         let account = book.account(provider);
-        // Google gives a refresh token to who asks for one, and a second only after a consent that was seen.
+        // Google issues a refresh token only on request, and a second one only after a visible consent.
         let with_refresh = provider != Provider::GoogleDrive
             || field("access_type") == "offline"
                 && (field("prompt").contains("consent") || !book.has_grant(provider, &account));
@@ -170,12 +170,12 @@ fn pair(provider: Provider, issued: &Issued) -> Value {
     pair
 }
 
-/// A number in HubSpot's answers.
+/// The account's number in HubSpot's answers.
 pub(crate) fn hub_id(account: &str) -> u64 {
     Provider::Hubspot.account_id(account).parse().unwrap_or_default()
 }
 
-/// HubSpot's dated endpoint says it as it says everything.
+/// HubSpot's dated endpoint uses the format of its other answers.
 fn invalid_grant(provider: Provider, grant_type: &str) -> Response {
     let refused = match (provider, grant_type) {
         (Provider::Hubspot, "refresh_token") => {
