@@ -1,5 +1,5 @@
--- activities_flow.sql: how many events of tenant $1 arrived on the day (UTC) of $2 (default now), and how many are in whose hands. Each count by an index:
--- those given up are looked up from their dead letters. (Under a policy a coalesce is no index condition; a subselect's result is.)
+-- activities_flow.sql: counts tenant $1's events of the day (UTC) of $2 (default now), those that wait, and those given up. Each count uses an
+-- index: those given up are found by their dead letters. (Under row security a coalesce is not an index condition, but a subselect's result is.)
 select
     (select count(*) from public.activities
      where tenant_id = $1 and created_at >= (select date_trunc('day', coalesce($2, now()), 'UTC'))) as today,

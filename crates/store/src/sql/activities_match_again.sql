@@ -1,5 +1,5 @@
--- activities_match_again.sql: links tenant $1's newest 10,000 activities of nobody to whoever their address is now, or to contact $2 alone where given;
--- returns them.
+-- activities_match_again.sql: links tenant $1's newest 10,000 unmatched activities to the contact of their address, or only to contact $2 if given.
+-- Returns them.
 with unmatched as materialized (
     select a.id, tributary.party(a.direction, a.metadata) as party from public.activities a
     where a.tenant_id = $1 and a.contact_id is null

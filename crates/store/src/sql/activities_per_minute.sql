@@ -1,5 +1,6 @@
--- activities_per_minute.sql: how many activities of tenant $1 arrived in each of the last 60 minutes, the oldest first, the minute of $2 (default now) last.
--- Minutes of the clock, so that a count stays what it is while it grows older. (Under a policy a coalesce is no index condition; a subselect's result is.)
+-- activities_per_minute.sql: counts tenant $1's activities in each of the last 60 minutes, oldest first, the minute of $2 (default now) last.
+-- Minutes begin with the clock's minute, so a past count does not change. (Under row security a coalesce is not an index condition, but a
+-- subselect's result is.)
 with by_minute as (
     select date_trunc('minute', created_at) as minute, count(*) as n
     from public.activities

@@ -1,4 +1,5 @@
--- activity_insert.sql: inserts events with their untouched originals; returns the ids of those that are new. Always in the same order, so that two groups never lock in opposite order; a known event waits for whoever is writing it.
+-- activity_insert.sql: inserts events with their untouched originals, and returns the ids of the new ones. The order is always the same, so two
+-- groups never lock in opposite order. A known event waits for the transaction that is writing it.
 with given as (
     select * from unnest(
         $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::uuid[], $9::text[],

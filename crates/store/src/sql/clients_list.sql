@@ -1,5 +1,5 @@
--- clients_list.sql: up to $4 of the caller's clients by name: just client $1, those whose name holds $2, those with the name $3. With $5 one of each
--- name, the one that says most: a company or customer before the people there.
+-- clients_list.sql: up to $4 of the caller's clients by name: only client $1, those whose name contains $2, those with the name $3. With $5, one per
+-- name, the one with the most facts: a company or customer before its people.
 select * from (
     select distinct on (case when $5 then lower(c.client_name) else c.id::text end)
         c.id, c.source_id, s.name as source_name, s.provider as source_provider, c.external_id, c.client_name, c.industry, c.summary, c.key_facts,

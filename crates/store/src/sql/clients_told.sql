@@ -1,4 +1,4 @@
--- clients_told.sql: what records of tenant $1's source $2 say of clients $3: their own, those they mention, and those of types $4 that mention them.
+-- clients_told.sql: the records of tenant $1's source $2 about clients $3: their own, those they mention, and those of types $4 that mention them.
 with named as (
     select w.client, w.client as external_id from unnest($3::text[]) w (client)
     union

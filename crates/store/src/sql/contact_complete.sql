@@ -1,4 +1,4 @@
--- contact_complete.sql: fills in what tenant $1's contact $2 lacks; what is known already stays, and half a name is a name.
+-- contact_complete.sql: adds missing fields to tenant $1's contact $2. Known fields stay, and a part of a name counts as a name.
 update public.contacts c
 set email = coalesce(c.email, $3), phone_number = coalesce(c.phone_number, $4),
     first_name = case when n.is_nameless then coalesce($5, c.first_name) else c.first_name end,

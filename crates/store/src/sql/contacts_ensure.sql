@@ -1,4 +1,4 @@
--- contacts_ensure.sql: makes contacts of the addresses $2 of tenants $1, owned by $3, where there are none; always in the order of the locks that
+-- contacts_ensure.sql: creates contacts for the addresses $2 of tenants $1, owned by $3, where there are none, in the order of the locks that
 -- `ensure_contact` takes.
 select tributary.ensure_contact(w.tenant_id, w.address, w.sales_id)
 from (

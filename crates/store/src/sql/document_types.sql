@@ -1,4 +1,4 @@
--- document_types.sql: every type among the caller's documents, each found by one step down the index, however many documents have it.
+-- document_types.sql: every type among the caller's documents. Each is found by one index lookup, however many documents have it.
 with recursive types as (
     (select document_type from public.source_documents where tenant_id = (select tributary.tenant()) order by document_type limit 1)
     union all

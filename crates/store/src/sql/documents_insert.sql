@@ -1,5 +1,5 @@
--- documents_insert.sql: inserts tenant $1's new documents, in the order of their names, so that two batches never wait for each other
--- in a ring. A name that is taken is left alone and its id not returned.
+-- documents_insert.sql: inserts tenant $1's new documents in the order of their names, so that two batches cannot deadlock. An existing
+-- name is left alone, and its id is not returned.
 insert into public.source_documents (tenant_id, id, source_id, external_id, document_type, title, text, lang, raw_payload, blob_key, content_sha256,
     embedding_model, embedding_text_sha256, source_version, thread_id, contact_id, source_metadata, source_created_at, source_updated_at,
     n_chunks, deleted_at)

@@ -1,4 +1,4 @@
--- documents_newest.sql: the $1 documents that the caller's memory took in last, changed ones among them.
+-- documents_newest.sql: the caller's $1 documents that were stored or changed last.
 select d.id, d.source_id, s.name as source_name, d.external_id, d.document_type, d.title, left(d.text, 300) as text, d.n_chunks,
     d.embedding_model is not null as is_embedded, d.created_at, d.updated_at
 from public.source_documents d join public.connected_sources s on s.tenant_id = d.tenant_id and s.id = d.source_id

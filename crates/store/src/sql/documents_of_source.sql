@@ -1,4 +1,4 @@
--- documents_of_source.sql: the $2 documents of the caller's source $1 that memory took in last, changed ones among them.
+-- documents_of_source.sql: the $2 documents of the caller's source $1 that were stored or changed last.
 select d.id, d.source_id, s.name as source_name, d.external_id, d.document_type, d.title, left(d.text, 300) as text, d.n_chunks,
     d.embedding_model is not null as is_embedded, d.created_at, d.updated_at
 from public.source_documents d join public.connected_sources s on s.tenant_id = d.tenant_id and s.id = d.source_id

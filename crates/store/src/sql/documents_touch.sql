@@ -1,4 +1,4 @@
--- documents_touch.sql: the text of tenant $1's documents $2 is what it was; payload, version and times move where they differ, and those are returned.
+-- documents_touch.sql: updates payload, version and times of tenant $1's documents $2 whose text is unchanged. Returns the changed ones.
 update public.source_documents d
 set raw_payload = coalesce(r.raw_payload, d.raw_payload), source_metadata = r.source_metadata,
     source_version = greatest(r.source_version, d.source_version), contact_id = coalesce(r.contact_id, d.contact_id),

@@ -1,4 +1,4 @@
--- documents_update.sql: writes tenant $1's changed documents over what is stored; their rows are locked already. What a deleted one said goes.
+-- documents_update.sql: updates tenant $1's changed documents, whose rows are already locked. The text of a deleted document is removed.
 update public.source_documents d
 set document_type = r.document_type, title = r.title, text = r.text, lang = r.lang::regconfig, raw_payload = r.raw_payload, blob_key = r.blob_key,
     content_sha256 = r.content_sha256, embedding_model = r.embedding_model,

@@ -1,4 +1,4 @@
--- grants.sql: what the service may do with objects that are not ours: pgmq's and, where it made them, pgai's. Safe to repeat.
+-- grants.sql: the service's rights on objects that are not ours: pgmq's and, if pgai created them, pgai's. Safe to repeat.
 grant usage on schema pgmq to service_role, tributary_owner;
 grant select on all tables in schema pgmq to service_role;
 grant execute on all functions in schema pgmq to service_role, tributary_owner;

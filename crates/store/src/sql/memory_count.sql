@@ -1,4 +1,4 @@
--- memory_count.sql: counts every tenant's chunks and writes down where the number moved.
+-- memory_count.sql: counts every tenant's chunks and stores the numbers that changed.
 with counted as (
     select t.tenant_id, (select count(*) from public.document_chunks c where c.tenant_id = t.tenant_id) as n_chunks from memory.tenants t
 ), changed as (

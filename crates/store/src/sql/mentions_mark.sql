@@ -1,5 +1,5 @@
--- mentions_mark.sql: marks tenant $1's clients that documents ($2, $3) bear on: mentioned until now, mentioned from now on ($4, $5), and
--- the clients that mention one of them (a client mentions itself). In the order of their names, so that two batches never wait in a ring.
+-- mentions_mark.sql: marks tenant $1's clients that documents ($2, $3) concern: those mentioned until now, those mentioned from now on ($4, $5),
+-- and the clients that mention one of them (a client mentions itself). The order is that of their names, so two batches cannot deadlock.
 -- Each is looked up by its key, whatever the statistics say (see documents_look.sql).
 insert into tributary.dirty_clients as c (tenant_id, source_id, external_id)
 select $1, t.source_id, t.external_id from (

@@ -1,4 +1,4 @@
--- mentions_replace.sql: what tenant $1's documents ($2, $3) mention is ($4, $5, $6) and nothing else. Each is looked up by its key.
+-- mentions_replace.sql: replaces the mentions of tenant $1's documents ($2, $3) by ($4, $5, $6). Each is looked up by its key.
 with gone as (
     delete from public.document_mentions m
     where m.ctid = any (array(

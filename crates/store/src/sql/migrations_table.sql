@@ -1,4 +1,4 @@
--- migrations_table.sql: where it is written down which migrations have run, and what they were.
+-- migrations_table.sql: the table that records which migrations have run, and their hashes.
 create schema if not exists tributary;
 create table if not exists tributary.migrations (
     version int primary key,

@@ -1,5 +1,5 @@
--- nodes_list.sql: tenant $1's devices, those heard last first, how long each has been silent at $2 (default now), and how many activities are in the
--- hands of its person. (What is in hands is few: its index holds nothing else.)
+-- nodes_list.sql: tenant $1's devices, the latest heartbeat first, how long each has been silent at $2 (default now), and how many activities its
+-- person holds. (Few activities are held, and their index contains nothing else.)
 with held as materialized (
     select a.locked_by, count(*) as n from public.activities a
     where a.tenant_id = $1 and a.processing_status = 'processing'

@@ -1,4 +1,4 @@
--- prepare.sql: what only an administrator may do, before the first migration: roles, their grants, the right to create.
+-- prepare.sql: the steps before the first migration that need an administrator: roles, their grants, the right to create.
 -- Runs as the embedded superuser or as DATABASE_URL's login; `tributary.login` names the role the pool logs in as.
 -- Safe to repeat, and safe beside another database's set-up in the same cluster: roles are cluster-wide.
 do $$

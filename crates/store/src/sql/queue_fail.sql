@@ -1,4 +1,4 @@
--- queue_fail.sql: writes down a failed attempt of receipt ($2, $3); it is due again after $4 seconds. $5: the error, in words.
+-- queue_fail.sql: records a failed attempt of receipt ($2, $3). The message is due again after $4 seconds. $5: the error, in words.
 -- Repeated after a lost answer it changes nothing.
 update {q}
 set vt = coalesce($1, now()) + make_interval(secs => $4),

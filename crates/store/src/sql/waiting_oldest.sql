@@ -1,5 +1,5 @@
--- waiting_oldest.sql: the oldest $2 of tenant $1's activities that wait for an agent: of everyone's and of each person's so many, along the
--- index of what waits, however much there is; what they carry is read of those few alone.
+-- waiting_oldest.sql: the oldest $2 of tenant $1's activities that wait for an agent. It reads that many unowned ones and that many of each person,
+-- along the index of waiting activities, however many there are. Their content is read only for the result.
 with waiting as materialized (
     (select a.id, a.created_at from public.activities a
      where a.tenant_id = $1 and a.processing_status = 'raw' and a.sales_id is null

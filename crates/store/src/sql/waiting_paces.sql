@@ -1,5 +1,5 @@
--- waiting_paces.sql: by type, how long tenant $1's newest $2 activities took from their coming to their result, and how long it was from one result to
--- the next. A quartile and a median, so that one that lay for a night says nothing.
+-- waiting_paces.sql: by type, the time from arrival to result of tenant $1's newest $2 activities (the first quartile), and the time from one result
+-- to the next (the median). So an activity that lay overnight does not count.
 with newest as materialized (
     select a.type, a.processing_status, a.created_at, a.updated_at from public.activities a
     where a.tenant_id = $1 order by a.created_at desc limit $2

@@ -1,4 +1,4 @@
--- worker_lanes.sql: what each lane of worker $1 holds and has done, as of now.
+-- worker_lanes.sql: writes what each lane of worker $1 holds and has done.
 insert into tributary.worker_lanes (process_id, lane, lease_secs, holding, progressed_at, claimed_at, done, failed, waited, stale)
 select $1, lane, lease_secs, holding, clock_timestamp() - make_interval(secs => progressed), clock_timestamp() - make_interval(secs => claimed),
     done, failed, waited, stale
