@@ -85,7 +85,7 @@ impl EmbedClient {
 
     fn checked(&self, body: &[u8], n_texts: usize) -> Result<(Vec<Vec<f32>>, Option<u64>), Fault> {
         let refused = |what: String| Fault::Transient(anyhow!(what));
-        let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
+        let Ok(answer) = serde_json::from_slice::<EmbeddingsAnswer>(body) else {
             // Some services write NaN or infinity, which JSON does not have.
             let has_nan = body.windows(3).any(|word| word == b"NaN") || body.windows(8).any(|word| word == b"Infinity");
             let what = if has_nan { "with numbers that are none" } else { "that does not parse" };
@@ -140,7 +140,7 @@ struct Question<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EmbeddingsAnswer {
     data: Vec<Row>,
     usage: Option<Usage>,
 }

@@ -101,7 +101,7 @@ impl Form {
 
 fn checked(body: &[u8]) -> Result<Transcript, Trouble> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct TranscriptAnswer {
         text: String,
         language: Option<String>,
         duration: Option<f64>,
@@ -112,7 +112,7 @@ fn checked(body: &[u8]) -> Result<Transcript, Trouble> {
     struct Usage {
         seconds: Option<f64>,
     }
-    let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
+    let Ok(answer) = serde_json::from_slice::<TranscriptAnswer>(body) else {
         return Err(Trouble::Lasting("the transcriber gave an answer that does not parse".into()));
     };
     let seconds = answer.duration.or(answer.usage.and_then(|usage| usage.seconds));
