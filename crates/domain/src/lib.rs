@@ -32,4 +32,4 @@ pub use ids::{
 pub use item::{ItemId, ItemState};
 pub use notice::{Notice, Op};
 pub use secret::Secret;
-pub use source::{JobKind, JobStatus, Provider, SourceStatus, Transport};
+pub use source::{JobKind, JobStatus, SourceStatus, Transport};

@@ -1,28 +1,8 @@
-//! Sources and jobs: the provider and state of a source, and the kind and state of a job.
+//! The states of sources and jobs. Providers are known by name here; `connectors` describes them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words;
-
-words! {
-    /// Whom a source's account is at.
-    Provider {
-        Hubspot = "hubspot",
-        GoogleDrive = "google_drive",
-        Quickbooks = "quickbooks",
-    }
-}
-
-impl Provider {
-    /// As people call it.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Hubspot => "HubSpot",
-            Self::GoogleDrive => "Google Drive",
-            Self::Quickbooks => "QuickBooks",
-        }
-    }
-}
 
 words! {
     SourceStatus {

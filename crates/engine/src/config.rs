@@ -1,5 +1,5 @@
-//! Every setting: its default, its environment variable and its help are one field here. `tributary config` prints what is in
-//! force, and where it came from.
+//! Every setting: its default, its environment variable and its help are one field here, or declared by a provider. `tributary config`
+//! prints the values in force, and where they came from.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,6 +8,8 @@ use clap::{ArgMatches, Args, ValueEnum, parser::ValueSource};
 use domain::{Region, Secret};
 use ipnet::IpNet;
 use serde::Serialize;
+
+use crate::pull::settings::ProviderSettings;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Settings (every one also as an environment variable)")]
@@ -173,78 +175,9 @@ pub struct Config {
     #[arg(long, env = "RECORDING_MAX_BYTES", default_value_t = 209_715_200, global = true, hide_short_help = true)]
     pub recording_max_bytes: u64,
 
-    /// The id of your app at HubSpot; with its secret people connect accounts by HubSpot's own pages. A private app's token needs neither.
-    #[arg(long, env = "HUBSPOT_CLIENT_ID", global = true, hide_short_help = true)]
-    pub hubspot_client_id: Option<String>,
-
-    /// Its secret.
-    #[arg(long, env = "HUBSPOT_CLIENT_SECRET", global = true, hide_env_values = true, hide_short_help = true)]
-    pub hubspot_client_secret: Option<Secret>,
-
-    /// HubSpot's API.
-    #[arg(long, env = "HUBSPOT_API_URL", default_value = "https://api.hubapi.com", global = true, hide_short_help = true, value_parser = base_url)]
-    pub hubspot_api_url: String,
-
-    /// Where people allow it.
-    #[arg(long, env = "HUBSPOT_AUTHORIZE_URL", default_value = "https://app.hubspot.com/oauth/authorize", global = true, hide_short_help = true, value_parser = base_url)]
-    pub hubspot_authorize_url: String,
-
-    /// Where its tokens come from.
-    #[arg(long, env = "HUBSPOT_TOKEN_URL", default_value = "https://api.hubapi.com/oauth/2026-03/token", global = true, hide_short_help = true, value_parser = base_url)]
-    pub hubspot_token_url: String,
-
-    /// The version of HubSpot's API: a date such as 2026-03, or v3 for the old paths.
-    #[arg(long, env = "HUBSPOT_API_VERSION", default_value = "2026-03", global = true, hide_short_help = true)]
-    pub hubspot_api_version: String,
-
-    /// An MCP server with the tools of HubSpot's own local one, for sources that are read through it. None unless named: the server that
-    /// HubSpot hosts has other tools, and takes the tokens of an MCP auth app alone.
-    #[arg(long, env = "HUBSPOT_MCP_URL", global = true, hide_short_help = true, value_parser = base_url)]
-    pub hubspot_mcp_url: Option<String>,
-
-    /// The id of your OAuth client at Google.
-    #[arg(long, env = "GOOGLE_CLIENT_ID", global = true, hide_short_help = true)]
-    pub google_client_id: Option<String>,
-
-    /// Its secret.
-    #[arg(long, env = "GOOGLE_CLIENT_SECRET", global = true, hide_env_values = true, hide_short_help = true)]
-    pub google_client_secret: Option<Secret>,
-
-    /// Google Drive's API.
-    #[arg(long, env = "DRIVE_API_URL", default_value = "https://www.googleapis.com/drive/v3", global = true, hide_short_help = true, value_parser = base_url)]
-    pub drive_api_url: String,
-
-    /// Where people allow it.
-    #[arg(long, env = "GOOGLE_AUTHORIZE_URL", default_value = "https://accounts.google.com/o/oauth2/v2/auth", global = true, hide_short_help = true, value_parser = base_url)]
-    pub google_authorize_url: String,
-
-    /// Where its tokens come from.
-    #[arg(long, env = "GOOGLE_TOKEN_URL", default_value = "https://oauth2.googleapis.com/token", global = true, hide_short_help = true, value_parser = base_url)]
-    pub google_token_url: String,
-
-    /// Most files that the first sync of a Drive takes, the newest first.
-    #[arg(long, env = "DRIVE_INITIAL_SYNC_MAX_FILES", default_value_t = 200, global = true, hide_short_help = true)]
-    pub drive_initial_sync_max_files: usize,
-
-    /// The id of your app at Intuit.
-    #[arg(long, env = "QUICKBOOKS_CLIENT_ID", global = true, hide_short_help = true)]
-    pub quickbooks_client_id: Option<String>,
-
-    /// Its secret.
-    #[arg(long, env = "QUICKBOOKS_CLIENT_SECRET", global = true, hide_env_values = true, hide_short_help = true)]
-    pub quickbooks_client_secret: Option<Secret>,
-
-    /// QuickBooks' API; the sandbox is `https://sandbox-quickbooks.api.intuit.com`.
-    #[arg(long, env = "QUICKBOOKS_API_URL", default_value = "https://quickbooks.api.intuit.com", global = true, hide_short_help = true, value_parser = base_url)]
-    pub quickbooks_api_url: String,
-
-    /// Where people allow it.
-    #[arg(long, env = "QUICKBOOKS_AUTHORIZE_URL", default_value = "https://appcenter.intuit.com/connect/oauth2", global = true, hide_short_help = true, value_parser = base_url)]
-    pub quickbooks_authorize_url: String,
-
-    /// Where its tokens come from.
-    #[arg(long, env = "QUICKBOOKS_TOKEN_URL", default_value = "https://oauth.platform.intuit.com/oauth2/v1/tokens/bearer", global = true, hide_short_help = true, value_parser = base_url)]
-    pub quickbooks_token_url: String,
+    /// The settings that each provider of sources declares.
+    #[command(flatten)]
+    pub providers: ProviderSettings,
 
     /// A token is refreshed when it has so many seconds left.
     #[arg(long, env = "TOKEN_REFRESH_SKEW_SECONDS", default_value_t = 60, global = true, hide_short_help = true)]

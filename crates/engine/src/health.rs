@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::shown::{dollars, plural};
-use domain::{Caller, Provider, SourceStatus, TenantId};
+use domain::{Caller, SourceStatus, TenantId};
 use store::PgConnection;
 use store::alerts::Finding;
 use store::queue::Counts;
@@ -12,7 +12,7 @@ use store::workers::{Health, Worker};
 
 use crate::Env;
 use crate::pull::words::{self, Trouble};
-use crate::pull::{connect, tokens};
+use crate::pull::{Provider, tokens};
 use crate::work::lanes::ingest::Ingest;
 use crate::work::{Lane as _, lanes};
 
@@ -57,7 +57,7 @@ async fn look(env: &Env, conn: &mut PgConnection, caller: &Caller) -> store::Res
     findings.extend(failed.into_iter().map(|failed| Finding {
         kind: "sync_failed",
         subject: failed.job_id.to_string(),
-        what: format!("the last sync of {} was given up", a_source_at(&failed.provider)),
+        what: format!("the last sync of {} was given up", a_source_at(env, &failed.provider)),
         todo: "open it, read why, then retry it; it goes on where it stopped".into(),
     }));
     let refusing = store::channels::refusing(conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
@@ -86,7 +86,7 @@ async fn look(env: &Env, conn: &mut PgConnection, caller: &Caller) -> store::Res
     }
     findings.extend(spend_findings(env, conn, caller.tenant_id).await?);
     let unwell = store::sources::unwell(conn, caller.tenant_id).await?;
-    findings.extend(unwell.iter().filter_map(source_finding));
+    findings.extend(unwell.iter().filter_map(|source| source_finding(env.providers.label(&source.provider), source)));
     let mut workers = Vec::new();
     if caller.operates() {
         findings.extend(client_findings(env, conn).await?);
@@ -122,13 +122,12 @@ const MANY_REFUSED: i64 = 20;
 const LONG_TRANSACTION: Duration = Duration::from_secs(300);
 
 /// Not by its name, which may be somebody's address: alerts are logged, and outlive their source. The subject says which one it is.
-fn a_source_at(provider: &str) -> String {
-    provider.parse::<Provider>().map_or_else(|_| "a source".into(), |provider| format!("a {} source", provider.label()))
+fn a_source_at(env: &Env, provider: &str) -> String {
+    format!("a {} source", env.providers.label(provider))
 }
 
 /// A source that does not go on until a person does something.
-fn source_finding(source: &Unwell) -> Option<Finding> {
-    let who = source.provider.parse::<Provider>().map_or("its provider", Provider::label);
+fn source_finding(who: &str, source: &Unwell) -> Option<Finding> {
     let status: SourceStatus = source.status.parse().unwrap_or(SourceStatus::ProviderError);
     let Trouble { what, todo } = words::of_status(who, status, source.status_message.as_deref())?;
     Some(Finding {
@@ -177,7 +176,7 @@ async fn spend_findings(env: &Env, conn: &mut PgConnection, tenant_id: TenantId)
 /// Providers that refuse our own app: no token of any tenant is renewed there.
 async fn client_findings(env: &Env, conn: &mut PgConnection) -> store::Result<Vec<Finding>> {
     let breakers: Vec<(Provider, String)> =
-        Provider::ALL.iter().map(|provider| (*provider, tokens::breaker(*provider))).collect();
+        env.providers.all().iter().map(|provider| (*provider, tokens::breaker(provider))).collect();
     let keys: Vec<&str> = breakers.iter().map(|(_, key)| key.as_str()).collect();
     let closed = store::gates::closed(conn, env.clock.sql(), &keys).await?;
     let refusing = breakers.iter().filter_map(|(provider, key)| {
@@ -185,14 +184,14 @@ async fn client_findings(env: &Env, conn: &mut PgConnection) -> store::Result<Ve
     });
     Ok(refusing
         .map(|(provider, is_missing)| {
-            let (who, settings) = (provider.label(), connect::settings(*provider));
+            let (who, [id, secret]) = (provider.label, words::settings(provider).unwrap_or_default());
             let why = if is_missing { "is not set up here any more" } else { "refuses our client id or secret" };
             Finding {
                 kind: "provider_client",
                 subject: provider.to_string(),
                 what: format!("{who} {why}, so no source there gets a new token"),
                 todo: format!(
-                    "check `{settings}_CLIENT_ID` and `{settings}_CLIENT_SECRET` against the app at {who}, then restart; no source has to be reconnected"
+                    "check `{id}` and `{secret}` against the app at {who}, then restart; no source has to be reconnected"
                 ),
             }
         })
@@ -273,15 +272,18 @@ mod tests {
             status: status.to_string(),
             status_message: code.map(str::to_owned),
         };
-        let finding =
-            source_finding(&unwell(SourceStatus::TokenRefreshFailed, Some("refresh_token_invalid: invalid_grant")));
+        let finding = source_finding(
+            "HubSpot",
+            &unwell(SourceStatus::TokenRefreshFailed, Some("refresh_token_invalid: invalid_grant")),
+        );
         let finding = finding.expect("a finding");
         assert_eq!(finding.kind, "source_reconnect");
         assert_eq!(finding.what, "HubSpot no longer accepts our token (invalid_grant)");
         assert_eq!(finding.todo, "Press Reconnect and allow it again; nothing read so far is lost");
-        let finding = source_finding(&unwell(SourceStatus::ProviderError, Some("forbidden: MISSING_SCOPES")));
+        let finding =
+            source_finding("HubSpot", &unwell(SourceStatus::ProviderError, Some("forbidden: MISSING_SCOPES")));
         assert_eq!(finding.expect("a finding").kind, "source_error");
-        assert!(source_finding(&unwell(SourceStatus::Paused, None)).is_none());
+        assert!(source_finding("HubSpot", &unwell(SourceStatus::Paused, None)).is_none());
     }
 
     fn worker(silent_secs: f64, stalled_because: Option<&str>, is_stopped: bool) -> Worker {

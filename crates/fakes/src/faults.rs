@@ -1,4 +1,4 @@
-//! Carries out the scripts: answers in place of a provider, or damages its true answer.
+//! Misbehaves: answers in place of a provider, or spoils its true answer.
 
 use std::io;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::manners::{Manner, RetryAfter};
+use crate::provider::Fake;
 use crate::request::Asked;
-use crate::shapes::{self, Tongue, answer, fault, google, lost_token, rate_limited};
+use crate::shapes::{self, answer, rate_limited};
 
 /// Ends the connection here.
 #[derive(Debug)]
@@ -41,13 +42,14 @@ pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Opt
         Manner::Status(status) => shapes::error(path, *status, now),
         Manner::RateLimited { retry_after } => rate_limited(path, false, *retry_after, now),
         Manner::DailyLimit { retry_after } => rate_limited(path, true, *retry_after, now),
-        Manner::RateLimitedAs403 if path.starts_with("/drive") => {
-            google(403, "userRateLimitExceeded", "User Rate Limit Exceeded")
-        }
-        Manner::RateLimitedAs403 => rate_limited(path, false, RetryAfter::Absent, now),
-        Manner::FaultWith200 => {
-            fault(200, "SystemFault", "10000", "An application error has occurred while processing your request", now)
-        }
+        Manner::RateLimitedAs403 => match Fake::of_path(path).and_then(|provider| provider.words.rate_limited_as_403) {
+            Some(say) => say(),
+            None => rate_limited(path, false, RetryAfter::Absent, now),
+        },
+        Manner::FaultWith200 => match Fake::of_path(path).and_then(|provider| provider.words.error_with_200) {
+            Some(say) => say(now),
+            None => shapes::error(path, 500, now),
+        },
         Manner::Garbage => {
             let mut bytes = vec![0_u8; 700];
             rand::rng().fill(&mut bytes[..]);
@@ -69,7 +71,10 @@ pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Opt
         }
         // This one goes inside a tool's result; the handler puts it there.
         Manner::LostToken if path.starts_with("/mcp") => return None,
-        Manner::LostToken => lost_token(Tongue::of(path), now),
+        Manner::LostToken => match Fake::of_path(path) {
+            Some(provider) => (provider.words.lost_token)(now),
+            None => shapes::error(path, 400, now),
+        },
         Manner::Reset => return Some(Err(HungUp)),
         _ => return None,
     };

@@ -1,5 +1,4 @@
-//! The ledger of all requests, their accounts and outcomes: the oracle that tests compare the engine with. It contains no token, code or
-//! secret.
+//! Every request, its account and its outcome: the oracle that tests compare the engine with. It holds no token, code or secret.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -17,7 +16,7 @@ const KEPT: usize = 50_000;
 pub struct Seen {
     pub at: DateTime<Utc>,
     pub method: String,
-    /// The path. For MCP it includes the method and the tool, as in `/mcp/hubspot/tools/call/hubspot-list-objects`.
+    /// Of an MCP request: with the method behind it, and the tool, as in `/mcp/{provider}/tools/call/{tool}`.
     pub path: String,
     /// The query, without secret values.
     pub query: String,

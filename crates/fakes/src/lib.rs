@@ -1,6 +1,6 @@
-//! Fake providers: one HTTP server that answers like HubSpot, Google Drive and QuickBooks, including OAuth and MCP. It keeps a ledger of
-//! all requests, and misbehaves when told. Tests, the demonstration and the benchmark use it. It does not use the engine, so that it can
-//! be its oracle.
+//! The providers on this machine: one HTTP server that answers as each of them does, OAuth and MCP included, keeps a ledger of the requests,
+//! and misbehaves when told. Tests, the demonstration and the benchmark pull from it. It knows nothing of the engine, so that it can be its
+//! oracle.
 
 mod clock;
 mod drive;
@@ -20,6 +20,7 @@ mod shapes;
 mod tests;
 mod tokens;
 
+use std::any::Any;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,22 +33,18 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
-use crate::drive::Files;
-use crate::hubspot::Crm;
 use crate::ledger::Ledger;
 use crate::manners::Script;
 use crate::oauth::grants::Grants;
-use crate::quickbooks::Books;
 
-pub use crate::drive::Drive;
-pub use crate::fixtures::FIXTURES;
-pub use crate::hubspot::Hubspot;
+pub use crate::drive::{DRIVE, Drive};
+pub use crate::hubspot::{HUBSPOT, Hubspot};
 pub use crate::ledger::Seen;
 pub use crate::manners::{Manner, RetryAfter};
 pub use crate::oauth::grants::{Counts, Issued};
 pub use crate::oauth::{CLIENT_ID, CLIENT_SECRET};
-pub use crate::provider::Provider;
-pub use crate::quickbooks::Quickbooks;
+pub use crate::provider::{ALL, Bulk, Fake, Provider};
+pub use crate::quickbooks::{QUICKBOOKS, Quickbooks};
 
 /// The running server. It ends with the last clone of this value.
 #[derive(Clone)]
@@ -62,9 +59,15 @@ pub(crate) struct Shared {
     ledger: Ledger,
     script: Script,
     grants: Grants,
-    crm: Mutex<Crm>,
-    drive: Mutex<Files>,
-    books: Mutex<Books>,
+    /// Each provider's, as its description makes them.
+    records: Vec<Box<dyn Any + Send + Sync>>,
+}
+
+impl Shared {
+    /// The records of the provider that keeps them as this type.
+    pub(crate) fn records<T: Send + 'static>(&self) -> &Mutex<T> {
+        self.records.iter().find_map(|records| records.downcast_ref()).expect("records of a provider in the list")
+    }
 }
 
 struct Server(AbortHandle);
@@ -89,20 +92,18 @@ impl Fakes {
             ledger: Ledger::default(),
             script: Script::default(),
             grants: Grants::default(),
-            crm: Mutex::default(),
-            drive: Mutex::default(),
-            books: Mutex::default(),
+            records: ALL.iter().map(|provider| (provider.records)()).collect(),
         });
-        shared.grants.with(|book| book.add_static(Provider::Hubspot, oauth::switches::PRIVATE_APP_TOKEN));
+        for provider in ALL {
+            provider.key.iter().for_each(|key| shared.grants.with(|book| book.add_static(provider, key)));
+        }
         let mcp = StreamableHttpServerConfig::default();
         let sessions = mcp.cancellation_token.clone().drop_guard();
-        let router = Router::new()
-            .merge(oauth::routes())
-            .merge(hubspot::rest::routes())
-            .merge(drive::rest::routes())
-            .merge(quickbooks::rest::routes(&shared))
-            .merge(mcp::routes(&shared, &mcp))
-            .with_state(shared.clone());
+        let mut router = Router::new().merge(oauth::routes());
+        for provider in ALL {
+            router = router.merge((provider.routes)(&shared)).merge((provider.mcp)(&shared, &mcp));
+        }
+        let router = router.with_state(shared.clone());
         let serving = server::serve(listener, shared.clone(), router);
         let server = tokio::spawn(async move {
             let _sessions = sessions; // they end with the server
@@ -120,16 +121,29 @@ impl Fakes {
 
     /// Adds the fixtures to the present records.
     pub fn load_fixtures(&self) {
-        fixtures::load(self);
+        ALL.iter().for_each(|provider| (provider.load)(self));
     }
 
-    /// The address, without a trailing slash. Below it are `/hubspot`, `/drive/v3`, `/quickbooks`, `/oauth/{provider}/authorize` and
-    /// `/token`, `/mcp/hubspot`, and `/mcp-legacy/hubspot` for the older MCP version with a handshake.
+    /// Without a slash at its end. Under it are each provider's API, `/oauth/{provider}/authorize` and `/token`, `/mcp/{provider}`, and
+    /// `/mcp-legacy/{provider}` for clients of the era with a handshake.
     pub fn url(&self) -> &str {
         &self.shared.url
     }
 
-    /// The server's time, which stamps changes and ends tokens.
+    /// The settings that lead the program here, by environment variable.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let settings = ALL.iter().flat_map(|provider| provider.settings);
+        settings.map(|(name, value)| (*name, value.replace("{url}", self.url()))).collect()
+    }
+
+    /// The first provider whose account a benchmark can fill.
+    pub fn bulk(&self) -> (Provider, &'static Bulk) {
+        ALL.iter()
+            .find_map(|provider| Some((*provider, provider.bulk.as_ref()?)))
+            .expect("a provider that can be filled")
+    }
+
+    /// The time here, which stamps changes and ends tokens.
     pub fn now(&self) -> DateTime<Utc> {
         self.shared.clock.now()
     }
@@ -139,19 +153,7 @@ impl Fakes {
         self.shared.clock.advance(by);
     }
 
-    pub fn hubspot(&self) -> Hubspot {
-        Hubspot { shared: self.shared.clone() }
-    }
-
-    pub fn drive(&self) -> Drive {
-        Drive { shared: self.shared.clone() }
-    }
-
-    pub fn quickbooks(&self) -> Quickbooks {
-        Quickbooks { shared: self.shared.clone() }
-    }
-
-    /// Returns every request in the order of arrival.
+    /// Every request, in the order in which they came.
     pub fn ledger(&self) -> Vec<Seen> {
         self.shared.ledger.seen()
     }

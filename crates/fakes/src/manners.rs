@@ -10,19 +10,19 @@ use crate::request::Asked;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
     Status(u16),
-    /// HubSpot's ten-second limit, or that of search; Google's 429; QuickBooks' 003001.
+    /// The limit of these seconds.
     RateLimited {
         retry_after: RetryAfter,
     },
-    /// The daily quota, or QuickBooks' monthly one: waiting a minute does not help.
+    /// The quota of a day or a month: waiting a minute does not help.
     DailyLimit {
         retry_after: RetryAfter,
     },
-    /// Google's other form: 403 `userRateLimitExceeded`.
+    /// As a 403, where the provider also says it so.
     RateLimitedAs403,
-    /// For an MCP tool: HTTP succeeds, and the result says in words that HubSpot answered with this status.
+    /// Of an MCP tool: HTTP is well, and the result says in words that the API behind it answered with this status.
     ToolError(u16),
-    /// For QuickBooks: a Fault with status 200.
+    /// A failure under status 200, where the provider hides some there.
     FaultWith200,
     /// Random bytes that claim to be JSON.
     Garbage,
@@ -47,11 +47,11 @@ pub enum Manner {
     Slow {
         per_byte: Duration,
     },
-    /// Repeats the given page token as the next one. QuickBooks, which has none, repeats its first page.
+    /// The page token that came is given again as the next one. A provider without tokens gives its first page again.
     RepeatToken,
     /// Refuses the given page token. A request without one gets the true answer, and the rule waits for the next.
     LostToken,
-    /// Fewer rows than there are, and a token to go on with. (QuickBooks: fewer rows.)
+    /// Fewer rows than there are, and a token to go on with where the provider has tokens.
     ShortPage,
     /// No rows at all, and a token to go on with.
     EmptyPage,

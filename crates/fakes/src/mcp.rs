@@ -1,72 +1,71 @@
-//! HubSpot's MCP server, over rmcp's own: the tools of its local server, at one path in the era without a handshake and at another in the
-//! one with it. Writing tools are there, work, and show in the ledger: nobody who only reads may call them.
+//! MCP servers over rmcp's own, one for each provider: at one path in the era without a handshake and at another in the one with it. The
+//! tools are in the providers' folders.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::to_bytes;
 use axum::extract::{Path, Request, State};
+use axum::http::HeaderValue;
 use axum::http::header::WWW_AUTHENTICATE;
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
-use rmcp::handler::server::common::Extension;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{
-    CallToolResult, ContentBlock, Implementation, JsonObject, ProtocolVersion, ServerCapabilities, ServerConfig,
-};
-use rmcp::schemars::{self, JsonSchema};
+use rmcp::ServerHandler;
+use rmcp::model::{JsonObject, ProtocolVersion};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::clock::iso;
-use crate::hubspot::Hubspot;
-use crate::hubspot::rest::{Batch, ListQuery, Refused, known_type};
-use crate::hubspot::search::Search;
-use crate::manners::Manner;
+use crate::Shared;
 use crate::oauth::grants::Caller;
 use crate::provider::Provider;
-use crate::shapes::{self, answer};
-use crate::{Shared, lock};
+use crate::shapes::answer;
 
-const MODERN: &str = "/mcp/hubspot";
-const LEGACY: &str = "/mcp-legacy/hubspot";
 const RESOURCES: &str = "/.well-known/oauth-protected-resource";
-const MOST_A_PAGE: usize = 500;
 
-/// `config` carries the token that ends the sessions.
-pub(crate) fn routes(shared: &Arc<Shared>, config: &StreamableHttpServerConfig) -> Router<Arc<Shared>> {
-    let service = |tools: Tools, config: StreamableHttpServerConfig| {
+/// The versions of the protocol that a server speaks.
+pub(crate) type Versions = &'static [ProtocolVersion];
+
+/// The routes of a provider's server. `config` carries the token that ends the sessions, `tools` makes the server.
+pub(crate) fn routes<T: ServerHandler + Clone>(
+    provider: Provider,
+    shared: &Arc<Shared>,
+    config: &StreamableHttpServerConfig,
+    tools: fn(Arc<Shared>, Versions) -> T,
+) -> Router<Arc<Shared>> {
+    let service = |versions: Versions, config: StreamableHttpServerConfig| {
+        let tools = tools(shared.clone(), versions);
         StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(LocalSessionManager::default()), config)
     };
     // Each era answers in one of the two forms that a client must read: a JSON object here, a stream of events there.
     let modern = service(
-        Tools { shared: shared.clone(), versions: &[ProtocolVersion::V_2026_07_28] },
+        &[ProtocolVersion::V_2026_07_28],
         config.clone().with_legacy_session_mode(false).with_json_response(true),
     );
     let legacy = service(
-        Tools { shared: shared.clone(), versions: ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25) },
+        ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25),
         config.clone().with_legacy_session_mode(true),
     );
-    let legacy = Router::new().route_service(LEGACY, legacy).route_layer(middleware::from_fn(know_no_modern));
-    let guarded = Router::new().route_service(MODERN, modern).merge(legacy);
+    let name = provider.name;
+    let legacy = Router::new()
+        .route_service(&format!("/mcp-legacy/{name}"), legacy)
+        .route_layer(middleware::from_fn(know_no_modern));
+    let guarded = Router::new().route_service(&format!("/mcp/{name}"), modern).merge(legacy);
+    let resource = move |State(shared): State<Arc<Shared>>, Path(era): Path<String>| async move {
+        protected_resource(&shared, &era, provider)
+    };
+    let server = move |State(shared): State<Arc<Shared>>| async move { authorization_server(&shared, provider) };
     guarded
-        .route_layer(middleware::from_fn_with_state(shared.clone(), guard))
-        .route(&format!("{RESOURCES}/{{era}}/hubspot"), get(protected_resource))
-        .route("/.well-known/oauth-authorization-server/oauth/hubspot", get(authorization_server))
+        .route_layer(middleware::from_fn_with_state((shared.clone(), provider), guard))
+        .route(&format!("{RESOURCES}/{{era}}/{name}"), get(resource))
+        .route(&format!("/.well-known/oauth-authorization-server/oauth/{name}"), get(server))
 }
 
 /// A client that has no token is told where to get one.
-async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+async fn guard(State((shared, provider)): State<(Arc<Shared>, Provider)>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let caller = request.extensions().get::<Caller>();
-    if caller.is_some_and(|caller| caller.provider == Provider::Hubspot && caller.is_valid) {
+    if caller.is_some_and(|caller| caller.provider == provider && caller.is_valid) {
         return next.run(request).await;
     }
     let mut response = answer(401, json!({"error": "invalid_token"}));
@@ -87,14 +86,14 @@ async fn know_no_modern(request: Request, next: Next) -> Response {
     answer(400, json!({"jsonrpc": "2.0", "error": error, "id": null}))
 }
 
-async fn protected_resource(State(shared): State<Arc<Shared>>, Path(era): Path<String>) -> Response {
-    let url = &shared.url;
-    let resource = format!("{url}/{era}/hubspot");
-    answer(200, json!({"resource": resource, "authorization_servers": [format!("{url}/oauth/hubspot")]}))
+fn protected_resource(shared: &Shared, era: &str, provider: Provider) -> Response {
+    let (url, name) = (&shared.url, provider.name);
+    let resource = format!("{url}/{era}/{name}");
+    answer(200, json!({"resource": resource, "authorization_servers": [format!("{url}/oauth/{name}")]}))
 }
 
-async fn authorization_server(State(shared): State<Arc<Shared>>) -> Response {
-    let issuer = format!("{}/oauth/hubspot", shared.url);
+fn authorization_server(shared: &Shared, provider: Provider) -> Response {
+    let issuer = format!("{}/oauth/{}", shared.url, provider.name);
     answer(
         200,
         json!({
@@ -109,242 +108,7 @@ async fn authorization_server(State(shared): State<Arc<Shared>>) -> Response {
     )
 }
 
-#[derive(Clone)]
-struct Tools {
-    shared: Arc<Shared>,
-    versions: &'static [ProtocolVersion],
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ListArguments {
-    /// contacts, companies or deals
-    object_type: String,
-    /// 1 to 500; 100 unless given
-    limit: Option<usize>,
-    /// The token of the next page, from the page before it
-    after: Option<String>,
-    properties: Option<Vec<String>>,
-    associations: Option<Vec<String>>,
-    #[serde(default)]
-    archived: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ReadArguments {
-    object_type: String,
-    #[serde(flatten)]
-    batch: Batch,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct SearchArguments {
-    object_type: String,
-    #[serde(flatten)]
-    search: Search,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct WriteArguments {
-    object_type: String,
-    inputs: Vec<Written>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Written {
-    /// Of an object that is there
-    id: Option<String>,
-    properties: Map<String, Value>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct AssociationArguments {
-    object_type: String,
-    object_id: String,
-    to_object_type: String,
-}
-
-/// What HubSpot's own server declares, word for word: clients pin it.
-fn declared(properties: Value, required: &[&str]) -> Arc<JsonObject> {
-    let schema = json!({
-        "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-    });
+/// A schema that a server declares word for word: clients pin it.
+pub(crate) fn declared(schema: Value) -> Arc<JsonObject> {
     Arc::new(schema.as_object().cloned().unwrap_or_default())
-}
-
-fn list_schema() -> Arc<JsonObject> {
-    let texts = json!({"type": "array", "items": {"type": "string"}});
-    let properties = json!({
-        "objectType": {"type": "string", "description": "contacts, companies or deals"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 100},
-        "after": {"type": "string", "description": "The token of the next page, from the page before it"},
-        "properties": texts,
-        "associations": texts,
-        "archived": {"type": "boolean", "default": false},
-    });
-    declared(properties, &["objectType"])
-}
-
-fn read_schema() -> Arc<JsonObject> {
-    let texts = json!({"type": "array", "items": {"type": "string"}});
-    let input = json!({
-        "type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": false,
-    });
-    let properties = json!({
-        "objectType": {"type": "string"},
-        "inputs": {"type": "array", "items": input, "minItems": 1, "maxItems": 100},
-        "properties": texts,
-        "propertiesWithHistory": texts,
-    });
-    declared(properties, &["objectType", "inputs"])
-}
-
-fn association_schema() -> Arc<JsonObject> {
-    let text = json!({"type": "string"});
-    let properties = json!({"objectType": text, "objectId": text, "toObjectType": text, "after": text});
-    declared(properties, &["objectType", "objectId", "toObjectType"])
-}
-
-#[tool_router]
-impl Tools {
-    #[tool(
-        name = "hubspot-list-objects",
-        description = "Lists the objects of a type, page by page",
-        input_schema = list_schema(),
-        annotations(read_only_hint = true)
-    )]
-    async fn list(
-        &self,
-        Extension(parts): Extension<Parts>,
-        Parameters(asked): Parameters<ListArguments>,
-    ) -> CallToolResult {
-        let manner = parts.extensions.get::<Manner>();
-        let limit = asked.limit.unwrap_or(100).clamp(1, MOST_A_PAGE);
-        let query = ListQuery {
-            limit: manner.map_or(limit, |manner| manner.page_rows(limit)),
-            after: asked.after,
-            properties: asked.properties.unwrap_or_default(),
-            associations: asked.associations.unwrap_or_default(),
-            is_archived: asked.archived,
-            repeats: manner == Some(&Manner::RepeatToken),
-        };
-        let link = format!("https://api.hubapi.com/crm/v3/objects/{}?limit={limit}", asked.object_type);
-        let page = known_type(&asked.object_type).and_then(|kind| lock(&self.shared.crm).list(kind, &query, &link));
-        self.result("listing objects", manner, page).await
-    }
-
-    #[tool(
-        name = "hubspot-batch-read-objects",
-        description = "Reads up to 100 objects of a type by their ids",
-        input_schema = read_schema(),
-        annotations(read_only_hint = true)
-    )]
-    async fn read(
-        &self,
-        Extension(parts): Extension<Parts>,
-        Parameters(asked): Parameters<ReadArguments>,
-    ) -> CallToolResult {
-        let now = iso(self.shared.clock.now());
-        let kind = known_type(&asked.object_type);
-        let batch = kind.and_then(|kind| lock(&self.shared.crm).read(kind, &asked.batch, now));
-        self.result("reading objects", parts.extensions.get(), batch.map(|(batch, _)| batch)).await
-    }
-
-    #[tool(
-        name = "hubspot-list-associations",
-        description = "Lists the objects of another type that an object is associated with",
-        input_schema = association_schema(),
-        annotations(read_only_hint = true)
-    )]
-    async fn associations(
-        &self,
-        Extension(parts): Extension<Parts>,
-        Parameters(asked): Parameters<AssociationArguments>,
-    ) -> CallToolResult {
-        let known = known_type(&asked.object_type).and_then(|from| Ok((from, known_type(&asked.to_object_type)?)));
-        let listed = known.map(|(from, to)| {
-            let id = asked.object_id.parse().unwrap_or_default();
-            let said = lock(&self.shared.crm).associations(from, id, to);
-            json!({"results": said.map_or_else(|| json!([]), |said| said["to"].clone())})
-        });
-        self.result("listing associations", parts.extensions.get(), listed).await
-    }
-
-    #[tool(
-        name = "hubspot-search-objects",
-        description = "Finds objects of a type by their properties",
-        annotations(read_only_hint = true)
-    )]
-    async fn search(
-        &self,
-        Extension(parts): Extension<Parts>,
-        Parameters(asked): Parameters<SearchArguments>,
-    ) -> CallToolResult {
-        let manner = parts.extensions.get::<Manner>();
-        let now = self.shared.clock.now();
-        let search = |kind| lock(&self.shared.crm).search(kind, &asked.search, manner, now).map_err(Refused::invalid);
-        let page = known_type(&asked.object_type).and_then(search);
-        self.result("searching objects", manner, page).await
-    }
-
-    #[tool(name = "hubspot-batch-create-objects", description = "Creates objects of a type")]
-    async fn create(&self, Parameters(asked): Parameters<WriteArguments>) -> CallToolResult {
-        let crm = Hubspot { shared: self.shared.clone() };
-        let created = known_type(&asked.object_type).map(|kind| {
-            let ids: Vec<_> =
-                asked.inputs.into_iter().map(|input| crm.put(kind, Value::Object(input.properties))).collect();
-            json!({"status": "COMPLETE", "results": ids})
-        });
-        self.result("creating objects", None, created).await
-    }
-
-    #[tool(
-        name = "hubspot-batch-update-objects",
-        description = "Changes objects of a type",
-        annotations(destructive_hint = true)
-    )]
-    async fn update(&self, Parameters(asked): Parameters<WriteArguments>) -> CallToolResult {
-        let crm = Hubspot { shared: self.shared.clone() };
-        let updated = known_type(&asked.object_type).map(|kind| {
-            let known = crm.ids(kind);
-            let inputs = asked.inputs.into_iter().filter_map(|input| Some((input.id?, input.properties)));
-            for (id, properties) in inputs.filter(|(id, _)| known.contains(id)) {
-                crm.patch(kind, &id, Value::Object(properties));
-            }
-            json!({"status": "COMPLETE"})
-        });
-        self.result("changing objects", None, updated).await
-    }
-
-    /// One block of text that is JSON; or, when HubSpot refuses, words with HubSpot's answer at their end.
-    async fn result(&self, doing: &str, manner: Option<&Manner>, page: Result<Value, Refused>) -> CallToolResult {
-        let now = self.shared.clock.now();
-        let refusal = match (manner, page) {
-            (Some(Manner::ToolError(status)), _) => shapes::error("/hubspot", *status, now),
-            (Some(Manner::LostToken), _) => shapes::lost_token(shapes::Tongue::Hubspot, now),
-            (_, Err(refused)) => refused.answer(),
-            (_, Ok(page)) => return CallToolResult::success(vec![ContentBlock::text(page.to_string())]),
-        };
-        let status: StatusCode = refusal.status();
-        let body = to_bytes(refusal.into_body(), usize::MAX).await.unwrap_or_default();
-        let body = String::from_utf8_lossy(&body);
-        let text = format!("Error {doing}: HubSpot API Error: {status} - {body}");
-        CallToolResult::error(vec![ContentBlock::text(text)])
-    }
-}
-
-#[tool_handler]
-impl ServerHandler for Tools {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("hubspot-mcp", "0.4.0"))
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(self.versions)
-    }
 }

@@ -1,56 +1,164 @@
-//! The fake providers and their accounts.
+//! The description of a fake provider, and the list of them. Each folder holds one; the shared files read it and name nobody.
 
-/// A fake provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Provider {
-    Hubspot,
-    GoogleDrive,
-    Quickbooks,
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
+use serde_json::Value;
+
+use crate::ledger::Seen;
+use crate::oauth::grants::Issued;
+use crate::{DRIVE, Fakes, HUBSPOT, QUICKBOOKS, Shared};
+
+/// A fake provider is known by its description.
+pub type Provider = &'static Fake;
+
+/// Every fake provider. A new one adds its folder and a line here.
+pub static ALL: [Provider; 3] = [HUBSPOT, DRIVE, QUICKBOOKS];
+
+/// Everything about one fake provider.
+pub struct Fake {
+    /// As paths spell it, and as the program stores it.
+    pub name: &'static str,
+    /// The first part of its API's path.
+    pub(crate) path: &'static str,
+    /// The settings that lead the program here, by environment variable; `{url}` stands for the server's address.
+    pub(crate) settings: &'static [(&'static str, &'static str)],
+    /// The account that gives consent unless a test says otherwise.
+    pub(crate) default_account: &'static str,
+    /// The provider's own id of an account.
+    pub(crate) account_id: fn(&str) -> String,
+    /// Makes its records, empty: a `Mutex` that [`Shared::records`] finds by its type.
+    pub(crate) records: fn() -> Box<dyn Any + Send + Sync>,
+    /// Its API.
+    pub(crate) routes: fn(&Arc<Shared>) -> Router<Arc<Shared>>,
+    /// Its MCP server.
+    pub(crate) mcp: fn(&Arc<Shared>, &StreamableHttpServerConfig) -> Router<Arc<Shared>>,
+    pub(crate) oauth: FakeOauth,
+    pub(crate) words: Words,
+    /// A key that an account made for itself.
+    pub(crate) key: Option<&'static str>,
+    /// Adds the recorded world.
+    pub(crate) load: fn(&Fakes),
+    /// How a benchmark fills an account, where one can.
+    pub bulk: Option<Bulk>,
 }
 
-impl Provider {
-    pub const ALL: [Self; 3] = [Self::Hubspot, Self::GoogleDrive, Self::Quickbooks];
+/// How the token endpoint differs from others.
+pub(crate) struct FakeOauth {
+    /// Whether the client proves itself by basic authentication; otherwise in the form.
+    pub is_basic: bool,
+    /// Whether a consent gives a refresh token, by its parameters and whether the account has a grant already.
+    pub gives_refresh: fn(&HashMap<String, String>, bool) -> bool,
+    /// The parameter that tells the account's id with the code.
+    pub account_parameter: Option<&'static str>,
+    /// Whether a refresh spends the refresh token.
+    pub rotates: bool,
+    /// Whether a refresh that spends nothing sends the refresh token again.
+    pub repeats_refresh: bool,
+    pub token_secs: i64,
+    /// The fields beside the tokens and their life.
+    pub pair: fn(&Issued) -> Value,
+    /// Refuses a grant, by its type.
+    pub invalid_grant: fn(&str) -> Response,
+}
 
-    /// Its name in paths.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hubspot => "hubspot",
-            Self::GoogleDrive => "google_drive",
-            Self::Quickbooks => "quickbooks",
+/// Refusals as the provider words them.
+pub(crate) struct Words {
+    /// With this status, when nothing more particular is known. 429 is [`Words::rate_limited`]'s.
+    pub error: fn(u16, DateTime<Utc>) -> Response,
+    /// Too many requests to this path; `true`: for today or this month, not for these seconds.
+    pub rate_limited: fn(&str, bool, DateTime<Utc>) -> Response,
+    /// The same as a 403, where the provider also says it so.
+    pub rate_limited_as_403: Option<fn() -> Response>,
+    /// A failure under status 200, where the provider hides some there.
+    pub error_with_200: Option<fn(DateTime<Utc>) -> Response>,
+    /// The token of a page is not one.
+    pub lost_token: fn(DateTime<Utc>) -> Response,
+}
+
+/// An account with very many records, for benchmarks.
+pub struct Bulk {
+    /// Adds so many records.
+    pub fill: fn(&Fakes, usize),
+    pub count: fn(&Fakes) -> usize,
+    /// The path of its API.
+    pub path: &'static str,
+    /// Opens the account.
+    pub key: &'static str,
+    /// Whether a request was for a page of the records.
+    pub is_page: fn(&Seen) -> bool,
+}
+
+impl Fake {
+    pub(crate) fn named(name: &str) -> Option<Provider> {
+        ALL.into_iter().find(|provider| provider.name == name)
+    }
+
+    /// The provider whose API or MCP server a path belongs to; none: OAuth's pages.
+    pub(crate) fn of_path(path: &str) -> Option<Provider> {
+        let mut parts = path.trim_start_matches('/').split('/');
+        match parts.next()? {
+            "oauth" => None,
+            "mcp" | "mcp-legacy" => Self::named(parts.next()?),
+            first => ALL.into_iter().find(|provider| provider.path == first),
         }
     }
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|provider| provider.as_str() == name)
+    pub fn default_account(&self) -> &'static str {
+        self.default_account
     }
 
-    /// The account that gives consent by default.
-    pub fn default_account(self) -> &'static str {
-        match self {
-            Self::Hubspot | Self::Quickbooks => "harrowridge",
-            Self::GoogleDrive => "office",
-        }
+    /// The provider's own id of an account.
+    pub fn account_id(&self, account: &str) -> String {
+        (self.account_id)(account)
     }
 
-    /// The provider's own id of an account: HubSpot's portal, Google's permission id, QuickBooks' realm.
-    pub fn account_id(self, account: &str) -> String {
-        match (self, account == self.default_account()) {
-            (Self::Hubspot, true) => "24317905".to_owned(),
-            (Self::GoogleDrive, true) => "04719385526601938274".to_owned(), // the owner in the fixtures
-            (Self::Quickbooks, true) => "9130357849201635".to_owned(),
-            (Self::Hubspot, false) => (30_000_000 + hash(account) % 60_000_000).to_string(),
-            (Self::GoogleDrive, false) => format!("1{:019}", hash(account) % 10_u64.pow(18)),
-            (Self::Quickbooks, false) => format!("9{:015}", hash(account) % 10_u64.pow(15)),
-        }
-    }
-
-    /// The e-mail address of the person who gave consent.
-    pub fn email(self, account: &str) -> String {
+    /// The address of the person who gave consent.
+    pub fn email(&self, account: &str) -> String {
         format!("{account}@harrowridge.example")
     }
 }
 
+impl fmt::Debug for Fake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Fake {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Fake {}
+
+impl Hash for Fake {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl PartialOrd for Fake {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Fake {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.name.cmp(other.name)
+    }
+}
+
 /// FNV-1a: the same number in every run.
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -12,7 +12,7 @@ const SECRET: [&str; 6] = ["code", "code_challenge", "code_verifier", "client_se
 pub(crate) struct Asked {
     pub parts: request::Parts,
     pub body: Bytes,
-    /// As scripts and the ledger have it: without a secret, and with what an MCP request is for.
+    /// The path in scripts and the ledger: without a secret, and with the method and tool of an MCP request.
     pub path: String,
     json: Option<Value>,
 }
@@ -44,7 +44,7 @@ impl Asked {
         query.split('&').map(plain).collect::<Vec<_>>().join("&")
     }
 
-    /// Where in a list the client wants to go on.
+    /// The token of the page that the client asks for.
     pub fn page_token(&self) -> Option<String> {
         let in_query = pairs(&self.parts.uri).into_iter().find_map(|(name, value)| match name.as_str() {
             "after" | "pageToken" => Some(value),
@@ -53,7 +53,9 @@ impl Asked {
         });
         let in_body = || {
             let json = self.json.as_ref()?;
-            let after = json.get("after").or_else(|| json.pointer("/params/arguments/after"))?;
+            let in_tool =
+                || ["after", "pageToken"].iter().find_map(|name| json.pointer(&format!("/params/arguments/{name}")));
+            let after = json.get("after").or_else(in_tool)?;
             after.as_str().map(str::to_owned).or_else(|| Some(after.as_u64()?.to_string()))
         };
         in_query.or_else(in_body)
@@ -64,7 +66,7 @@ pub(crate) fn pairs(uri: &Uri) -> Vec<(String, String)> {
     Query::try_from_uri(uri).map(|Query(pairs)| pairs).unwrap_or_default()
 }
 
-/// The row at which a QuickBooks statement begins.
+/// The row at which a statement begins.
 fn start_position(statement: &str) -> Option<u64> {
     let lower = statement.to_lowercase();
     lower.split_once("startposition ")?.1.split_whitespace().next()?.parse().ok()

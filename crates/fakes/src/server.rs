@@ -41,7 +41,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, routes: Routes) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         answer(shared.clone(), routes.clone(), request.map(Body::new))
     });
-    // An error here is a client that left, or an answer that was told to break off.
+    // An error here is a client that left, or an answer that was scripted to break off.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

@@ -1,4 +1,4 @@
-//! The pieces of a query, as QuickBooks' statements and Drive's filters both spell them.
+//! The pieces of a query, as statements and filters of providers spell them.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
@@ -43,7 +43,7 @@ impl Tokens {
         self.0.next()
     }
 
-    /// Takes the next piece if it is this word, in whatever case, or this sign.
+    /// Takes the next piece if it is this word, in any case, or this sign.
     pub fn take(&mut self, wanted: &str) -> bool {
         let is_wanted = |token: &Token| match token {
             Token::Word(word) => word.eq_ignore_ascii_case(wanted),

@@ -1,6 +1,6 @@
 //! OAuth states. A state is valid once, for the session it was created for.
 
-use domain::{Provider, Secret, SourceId, TenantId, Transport};
+use domain::{Secret, SourceId, TenantId, Transport};
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub struct Trip {
 pub async fn start(
     conn: &mut PgConnection,
     vault: &Vault,
-    provider: Provider,
+    provider: &str,
     state: &Secret,
     session: &[u8],
     trip: &Trip,
@@ -37,7 +37,7 @@ pub async fn start(
     .bind(hash(state))
     .bind(trip.tenant_id.0)
     .bind(session)
-    .bind(provider.as_str())
+    .bind(provider)
     .bind(trip.source_id.map(|id| id.0))
     .bind(verifier_id)
     .bind(&trip.redirect_uri)
@@ -52,7 +52,7 @@ pub async fn start(
 pub async fn finish(
     conn: &mut PgConnection,
     vault: &Vault,
-    provider: Provider,
+    provider: &str,
     tenant_id: TenantId,
     state: &Secret,
     session: &[u8],
@@ -68,7 +68,7 @@ pub async fn finish(
     let Some(row) = row else { return Ok(None) };
     let verifier = vault.get(conn, TenantId(row.tenant_id), row.verifier_vault_id).await?;
     vault.remove(conn, TenantId(row.tenant_id), row.verifier_vault_id).await?;
-    let is_theirs = row.tenant_id == tenant_id.0 && row.session_hash == session && row.provider == provider.as_str();
+    let is_theirs = row.tenant_id == tenant_id.0 && row.session_hash == session && row.provider == provider;
     let transport = if row.transport == "mcp" { Transport::Mcp } else { Transport::Rest };
     Ok(verifier.filter(|_| is_theirs && row.is_fresh).map(|verifier| Trip {
         tenant_id,

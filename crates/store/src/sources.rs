@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::{JobId, Notice, Op, Provider, SourceId, SourceStatus, TenantId, Transport};
+use domain::{JobId, Notice, Op, SourceId, SourceStatus, TenantId, Transport};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::PgConnection;
@@ -41,10 +41,6 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn provider(&self) -> Option<Provider> {
-        self.provider.parse().ok()
-    }
-
     pub fn status(&self) -> SourceStatus {
         self.status.parse().unwrap_or(SourceStatus::ProviderError)
     }
@@ -56,17 +52,13 @@ impl Source {
             _ => Transport::Rest,
         }
     }
-
-    /// As people call its provider.
-    pub fn label(&self) -> &'static str {
-        self.provider().map_or("source", Provider::label)
-    }
 }
 
 /// What a new source is.
 #[derive(Debug)]
 pub struct NewSource<'a> {
-    pub provider: Provider,
+    /// The provider's name.
+    pub provider: &'a str,
     pub name: &'a str,
     pub account: &'a str,
     pub transport: Transport,
@@ -87,7 +79,7 @@ pub async fn insert(
     )
     .bind(id.0)
     .bind(tenant_id.0)
-    .bind(new.provider.as_str())
+    .bind(new.provider)
     .bind(new.name)
     .bind(new.account)
     .bind(new.transport.as_str())
@@ -131,7 +123,7 @@ pub async fn load(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) ->
 pub async fn of_account(
     conn: &mut PgConnection,
     tenant_id: TenantId,
-    provider: Provider,
+    provider: &str,
     account: &str,
 ) -> Result<Option<SourceId>> {
     let id: Option<Uuid> = sqlx::query_scalar(
@@ -141,7 +133,7 @@ pub async fn of_account(
          order by s.status = 'disconnected', s.created_at desc limit 1",
     )
     .bind(tenant_id.0)
-    .bind(provider.as_str())
+    .bind(provider)
     .bind(account)
     .fetch_optional(conn)
     .await?;

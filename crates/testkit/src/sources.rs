@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Clock, JobId, Provider, SourceId, Transport};
+use domain::{Clock, JobId, SourceId, Transport};
+use engine::pull::Provider;
 use engine::pull::connect::{self, Returned};
 use engine::work::lanes;
-use fakes::{CLIENT_ID, CLIENT_SECRET, Fakes};
+use fakes::Fakes;
 use serde_json::Value;
 use store::jobs::Job;
 use store::sources::Source;
@@ -14,6 +15,11 @@ use store::{jobs, sources};
 
 use crate::cluster::{self, Database};
 use crate::{World, wait_until};
+
+/// The providers by name, for tests that are about one of them.
+pub const HUBSPOT: Provider = &connectors::pull::hubspot::SPEC;
+pub const DRIVE: Provider = &connectors::pull::drive::SPEC;
+pub const QUICKBOOKS: Provider = &connectors::pull::quickbooks::SPEC;
 
 /// Stands for a browser's session.
 const SESSION: &[u8] = b"a session";
@@ -59,21 +65,15 @@ impl Sources {
     ) -> Result<SourceId, connect::ConnectError> {
         let (env, tenant) = (&self.world.env, self.world.tenant_id);
         let url = connect::authorize(env, tenant, SESSION, provider, reconnect, transport).await?;
-        let returned = self.consent(&url).await;
+        let returned = self.consent(provider, &url).await;
         connect::returned(env, tenant, SESSION, provider, &returned).await
     }
 
     /// Follows the consent page and returns what the provider sends the person back with.
-    pub async fn consent(&self, url: &str) -> Returned {
+    pub async fn consent(&self, provider: Provider, url: &str) -> Returned {
         let answer = self.world.env.http.sent_to(url).await.expect("an answer of the provider's").expect("a way back");
         let query = query_of(&answer);
-        let named = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
-        Returned {
-            state: named("state").unwrap_or_default(),
-            code: named("code"),
-            error: named("error"),
-            realm: named("realmId"),
-        }
+        Returned::read(provider, query.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
     /// Runs every lane until nothing is due: syncs and what follows from them.
@@ -144,20 +144,7 @@ impl Sources {
 
 /// Settings that lead to the fakes, as environment variables.
 pub fn settings(fakes: &Fakes) -> Vec<(String, String)> {
-    let url = fakes.url();
-    let mut settings = vec![
-        ("HUBSPOT_API_URL".to_owned(), format!("{url}/hubspot")),
-        ("HUBSPOT_MCP_URL".to_owned(), format!("{url}/mcp/hubspot")),
-        ("DRIVE_API_URL".to_owned(), format!("{url}/drive/v3")),
-        ("QUICKBOOKS_API_URL".to_owned(), format!("{url}/quickbooks")),
-    ];
-    for (setting, path) in [("HUBSPOT", "hubspot"), ("GOOGLE", "google_drive"), ("QUICKBOOKS", "quickbooks")] {
-        settings.push((format!("{setting}_AUTHORIZE_URL"), format!("{url}/oauth/{path}/authorize")));
-        settings.push((format!("{setting}_TOKEN_URL"), format!("{url}/oauth/{path}/token")));
-        settings.push((format!("{setting}_CLIENT_ID"), CLIENT_ID.to_owned()));
-        settings.push((format!("{setting}_CLIENT_SECRET"), CLIENT_SECRET.to_owned()));
-    }
-    settings
+    fakes.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// An hour later than the database's own time, so that what the database sends now is due.

@@ -1,28 +1,22 @@
-//! The sample data that ships with us (`INTEGRATIONS_USE_FIXTURES`): pages as the providers' own APIs give them, read from the binary.
+//! The sample data that ships with the program (`INTEGRATIONS_USE_FIXTURES`): pages as the providers' own APIs give them.
 
 use std::sync::Arc;
 
-use domain::Provider;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::listing::{Kind, Lister, Listing, RawPage, is_passed_over, kinds};
+use super::listing::{Lister, Listing, RawPage};
+use super::records::id_of;
+use super::spec::{Kind, Provider};
 use super::{Account, Connector, Identity, PullError};
 
-const CONTACTS: &str = include_str!("../../../../fixtures/hubspot/contacts.json");
-const COMPANIES: &str = include_str!("../../../../fixtures/hubspot/companies.json");
-const DEALS: &str = include_str!("../../../../fixtures/hubspot/deals.json");
-const FILES: &str = include_str!("../../../../fixtures/google_drive/files.json");
-const DOCUMENT: &str = include_str!("../../../../fixtures/google_drive/gdoc-export-sample.txt");
-const CUSTOMERS: &str = include_str!("../../../../fixtures/quickbooks/customers.json");
-const INVOICES: &str = include_str!("../../../../fixtures/quickbooks/invoices.json");
-
-/// A provider whose only account is the sample data. Every token opens it.
-pub fn fixtures(provider: Provider) -> Arc<dyn Connector> {
-    let identity = Identity { account: "fixtures".to_owned(), name: format!("{} sample data", provider.label()) };
+/// A provider whose only account is the sample data. Every token opens it. None: no sample data of it ships.
+pub fn fixtures(provider: Provider) -> Option<Arc<dyn Connector>> {
+    let identity = Identity { account: "fixtures".to_owned(), name: format!("{} sample data", provider.label) };
     let lister = Fixtures { provider };
-    Arc::new(Listing { provider, lister, identity: Some(identity), first_max_files: None })
+    let listing = Listing { provider, lister, identity: Some(identity), first_max: None };
+    provider.has_samples().then(|| Arc::new(listing) as Arc<dyn Connector>)
 }
 
 struct Fixtures {
@@ -53,10 +47,7 @@ impl Lister for Fixtures {
         ids: &'a [&'a str],
     ) -> BoxFuture<'a, Result<RawPage, PullError>> {
         let found = self.kind(method).and_then(|kind| {
-            let is_asked = |record: &Value| {
-                let id = record.get("id").or_else(|| record.get("Id")).and_then(Value::as_str);
-                id.is_some_and(|id| ids.contains(&id))
-            };
+            let is_asked = |record: &Value| id_of(record).is_some_and(|id| ids.contains(&id.as_str()));
             let records = pages(kind)?.into_iter().flatten().filter(is_asked).collect();
             Ok(self.raw(kind, records, None))
         });
@@ -66,14 +57,14 @@ impl Lister for Fixtures {
 
 impl Fixtures {
     fn kind(&self, method: &'static str) -> Result<&'static Kind, PullError> {
-        let known = kinds(self.provider).iter().find(|kind| kind.list == method || kind.get == method);
+        let known = self.provider.kinds.iter().find(|kind| kind.list == method || kind.get == method);
         known.ok_or(PullError::CursorLost("the sample data has no such records"))
     }
 
     fn raw(&self, kind: &Kind, mut records: Vec<Value>, next: Option<String>) -> RawPage {
-        records.retain(|record| !is_passed_over(self.provider, record));
-        if self.provider == Provider::GoogleDrive {
-            records.iter_mut().for_each(add_text);
+        records.retain(|record| !(self.provider.is_passed_over)(record));
+        if let Some(complete) = kind.sample.as_ref().and_then(|sample| sample.complete) {
+            records.iter_mut().for_each(complete);
         }
         RawPage::new(self.provider, kind.object, records, next)
     }
@@ -81,43 +72,27 @@ impl Fixtures {
 
 /// The records of each page.
 fn pages(kind: &Kind) -> Result<Vec<Vec<Value>>, PullError> {
-    let (file, records) = match kind.object {
-        "contact" => (CONTACTS, "/results"),
-        "company" => (COMPANIES, "/results"),
-        "deal" => (DEALS, "/results"),
-        "file" => (FILES, "/files"),
-        "customer" => (CUSTOMERS, "/QueryResponse/Customer"),
-        _ => (INVOICES, "/QueryResponse/Invoice"),
-    };
+    let Some(sample) = &kind.sample else { return Ok(Vec::new()) };
     let unreadable = |_| PullError::Unreadable { what: "the sample data is no JSON".to_owned(), raw: String::new() };
-    let pages: Vec<Value> = serde_json::from_str(file).map_err(unreadable)?;
-    let records = |page: &Value| page.pointer(records).and_then(Value::as_array).cloned().unwrap_or_default();
+    let pages: Vec<Value> = serde_json::from_str(sample.pages).map_err(unreadable)?;
+    let records = |page: &Value| page.pointer(sample.records).and_then(Value::as_array).cloned().unwrap_or_default();
     Ok(pages.iter().map(records).collect())
-}
-
-/// What an export would give: every document says the same, a sheet only what it is called.
-fn add_text(file: &mut Value) {
-    let name = file.get("name").and_then(Value::as_str).unwrap_or_default();
-    let text = match file.get("mimeType").and_then(Value::as_str) {
-        Some("application/vnd.google-apps.spreadsheet") => format!("Sheet\n\"{}\"\n", name.replace('"', "\"\"")),
-        _ => DOCUMENT.to_owned(),
-    };
-    file["text"] = Value::String(text);
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Person, all, all_ids};
+    use super::super::{drive, hubspot, quickbooks};
     use super::*;
 
     #[tokio::test]
     async fn a_pass_over_the_sample_data_reads_all_of_it_in_the_form_that_every_transport_gives() {
         for (provider, pages, counts) in [
-            (Provider::Hubspot, 6, &[("contact:", 12), ("company:", 6), ("deal:", 10)][..]),
-            (Provider::GoogleDrive, 2, &[("file:", 6)]),
-            (Provider::Quickbooks, 4, &[("customer:", 6), ("invoice:", 14)]),
+            (&hubspot::SPEC as Provider, 6, &[("contact:", 12), ("company:", 6), ("deal:", 10)][..]),
+            (&drive::SPEC, 2, &[("file:", 6)]),
+            (&quickbooks::SPEC, 4, &[("customer:", 6), ("invoice:", 14)]),
         ] {
-            let connector = fixtures(provider);
+            let connector = fixtures(provider).expect("sample data");
             let read = all(&*connector, &Person::new(), true).await.expect("a pass");
             assert_eq!(read.len(), pages, "pages of {provider}");
             assert!(read.iter().all(|page| page.failed.is_empty() && page.note.is_none()));
@@ -134,12 +109,15 @@ mod tests {
 
     #[tokio::test]
     async fn files_have_their_text_and_folders_and_the_bin_are_passed_over() {
-        let read = all(&*fixtures(Provider::GoogleDrive), &Person::new(), true).await.expect("a pass");
+        let read = all(&*fixtures(&drive::SPEC).expect("sample data"), &Person::new(), true).await.expect("a pass");
         let text = |title: &str| {
             let item = read.iter().flat_map(|page| &page.items).find(|item| item.title.as_deref() == Some(title));
             item.map(|item| item.text.as_str())
         };
-        assert_eq!(text("Bayview site visit, notes"), Some(DOCUMENT));
+        assert_eq!(
+            text("Bayview site visit, notes"),
+            Some(include_str!("../../../../fixtures/google_drive/gdoc-export-sample.txt"))
+        );
         assert_eq!(
             text("Hospital parking structure, equipment estimate"),
             Some("Sheet\n\"Hospital parking structure, equipment estimate\"\n")
@@ -151,11 +129,11 @@ mod tests {
     async fn what_is_in_the_sample_data_is_found_and_the_rest_is_gone() {
         let person = Person::new();
         for (provider, there) in [
-            (Provider::Hubspot, &["company:54", "contact:54", "deal:67"][..]),
-            (Provider::GoogleDrive, &["file:1dH2vBayviewSiteVisitNotesNovember12TqRe7yKo"]),
-            (Provider::Quickbooks, &["customer:1", "invoice:114"]),
+            (&hubspot::SPEC as Provider, &["company:54", "contact:54", "deal:67"][..]),
+            (&drive::SPEC, &["file:1dH2vBayviewSiteVisitNotesNovember12TqRe7yKo"]),
+            (&quickbooks::SPEC, &["customer:1", "invoice:114"]),
         ] {
-            let connector = fixtures(provider);
+            let connector = fixtures(provider).expect("sample data");
             let gone = ["contact:9999", "file:1gT4yOldPriceList2025XlCe60BsVr2hMwPu9kNaFiE", "customer:9999"];
             let asked: Vec<String> = there.iter().chain(&gone).map(|id| (*id).to_owned()).collect();
             let (items, failed) = connector.find(&person.account(), &asked).await.expect("an answer");
@@ -164,7 +142,7 @@ mod tests {
             found.sort_unstable();
             assert_eq!(found, there);
             let identity = connector.identify(&person.account()).await.expect("an identity");
-            assert_eq!(identity.name, format!("{} sample data", provider.label()));
+            assert_eq!(identity.name, format!("{} sample data", provider.label));
         }
     }
 }

@@ -1,24 +1,25 @@
-//! The one way a provider's own API is asked: in turn, with a bearer that goes nowhere else, within bounds of time and size. There are no
-//! retries here: whoever asks for a page has its own patience.
+//! Requests to a provider's own API: in turn, with a bearer that goes nowhere else, within bounds of time and size. There are no retries
+//! here: the caller decides on those.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::{Provider, Secret};
+use domain::Secret;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::complaint::{self, Complaint, Meaning};
+use super::complaint::{Complaint, Meaning};
+use super::spec::Provider;
 use super::{Account, Limit, PullError};
 use crate::Http;
 use crate::http::{answered_at, io_kind, retry_after};
 
-/// However long we are asked to wait.
+/// The longest wait, whatever the provider asks for.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
-/// Of what cannot be read, for a person.
+/// Of an answer that cannot be read, for a person.
 const RAW_MAX_BYTES: usize = 16 * 1024;
 const COMPLAINT_MAX_BYTES: usize = 64 * 1024;
 
@@ -36,25 +37,27 @@ const JSON: Bounds = Bounds { total: Duration::from_secs(60), idle: Duration::fr
 const EXPORT: Bounds =
     Bounds { total: Duration::from_secs(120), idle: Duration::from_secs(20), bytes: 10 * 1024 * 1024 + 64 * 1024 };
 
-pub(super) struct Api {
+/// The API of a provider.
+pub struct Api {
     http: Http,
     base_url: String,
     provider: Provider,
-    pub json: Bounds,
-    pub export: Bounds,
+    pub(super) json: Bounds,
+    pub(super) export: Bounds,
 }
 
-/// A good answer.
+/// A good answer of a provider's API.
 #[derive(Debug)]
-pub(super) struct Answer<T> {
+pub struct ApiAnswer<T> {
     pub body: T,
     /// By the provider's clock.
     pub answered_at: Option<DateTime<Utc>>,
 }
 
-/// Why there is none. What a lasting refusal means depends on what was asked; without more it is [`PullError::Forbidden`].
+/// Why there is no good answer. The meaning of a lasting refusal depends on the request; unless the caller knows better it is
+/// [`PullError::Forbidden`].
 #[derive(Debug)]
-pub(super) enum Refused {
+pub enum Refused {
     Lasting { who: &'static str, status: u16, code: Option<String>, answered_at: Option<DateTime<Utc>> },
     TooLarge { who: &'static str, most: usize, raw: String },
     Other(PullError),
@@ -81,6 +84,7 @@ impl From<Refused> for PullError {
 }
 
 impl Api {
+    /// `base_url` may end with a slash.
     pub fn new(http: &Http, base_url: &str, provider: Provider) -> Self {
         Self {
             http: http.clone(),
@@ -91,34 +95,36 @@ impl Api {
         }
     }
 
+    /// The provider, as people call it.
     pub fn who(&self) -> &'static str {
-        self.provider.label()
+        self.provider.label
     }
 
-    /// `limits`: those that the request counts towards, a unit each.
+    /// Asks for JSON. The request counts towards each of `limits` with one unit.
     pub async fn get<T: DeserializeOwned>(
         &self,
         account: &Account<'_>,
         limits: &[&'static Limit],
         path: &str,
         query: &[(&str, &str)],
-    ) -> Result<Answer<T>, Refused> {
+    ) -> Result<ApiAnswer<T>, Refused> {
         let request = self.request(Method::GET, path, query)?.header(ACCEPT, "application/json");
         self.json(account, limits, request).await
     }
 
+    /// Asks for JSON with a body of JSON.
     pub async fn post<T: DeserializeOwned>(
         &self,
         account: &Account<'_>,
         limits: &[&'static Limit],
         path: &str,
         body: &Value,
-    ) -> Result<Answer<T>, Refused> {
+    ) -> Result<ApiAnswer<T>, Refused> {
         let request = self.request(Method::POST, path, &[])?.header(ACCEPT, "application/json").json(body);
         self.json(account, limits, request).await
     }
 
-    /// A file, as it is.
+    /// Fetches a file.
     pub async fn download(
         &self,
         account: &Account<'_>,
@@ -147,7 +153,7 @@ impl Api {
         account: &Account<'_>,
         limits: &[&'static Limit],
         request: RequestBuilder,
-    ) -> Result<Answer<T>, Refused> {
+    ) -> Result<ApiAnswer<T>, Refused> {
         let (headers, body) = self.ask(account, limits, request, self.json).await?;
         let wrong = |what: &str| Err(self.unreadable(what, &body, account.token).into());
         if is_page(&headers) {
@@ -157,7 +163,7 @@ impl Api {
             return wrong("an answer that is no UTF-8");
         }
         match serde_json::from_slice(&body) {
-            Ok(parsed) => Ok(Answer { body: parsed, answered_at: answered_at(&headers) }),
+            Ok(parsed) => Ok(ApiAnswer { body: parsed, answered_at: answered_at(&headers) }),
             Err(error) if error.is_data() => wrong("an answer of another form"),
             Err(error) if error.is_eof() => wrong("an answer that is cut off"),
             Err(_) => wrong("an answer that is no JSON"),
@@ -181,7 +187,7 @@ impl Api {
         if !status.is_success() {
             let bounds = Bounds { bytes: COMPLAINT_MAX_BYTES, ..bounds };
             let body = self.read(answer, bounds, account.token).await.unwrap_or_default();
-            let complaint = complaint::heard(self.provider, status.as_u16(), &body);
+            let complaint = (self.provider.complaint)(status.as_u16(), &body);
             return Err(self.refusal(status.as_u16(), &headers, complaint, account.token));
         }
         let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
@@ -189,13 +195,13 @@ impl Api {
             return Err(self.unreadable("a packed answer, which nobody asked for", &[], account.token).into());
         }
         let body = self.read(answer, bounds, account.token).await?;
-        if let Some(complaint) = complaint::hidden_in_success(self.provider, &body) {
+        if let Some(complaint) = self.provider.hidden_complaint.and_then(|find| find(&body)) {
             return Err(self.refusal(status.as_u16(), &headers, complaint, account.token));
         }
         Ok((headers, body))
     }
 
-    /// Reads a body as it comes, and no more of it than is sensible.
+    /// Reads a body within its bounds.
     async fn read(&self, mut answer: Response, bounds: Bounds, token: &Secret) -> Result<Vec<u8>, Refused> {
         let too_large =
             |body: &[u8]| Err(Refused::TooLarge { who: self.who(), most: bounds.bytes, raw: beginning(body, token) });
@@ -235,7 +241,7 @@ impl Api {
         }
     }
 
-    /// Not what the API gives; `what` ends the sentence.
+    /// An answer that is not the API's; `what` ends the sentence.
     fn unreadable(&self, what: &str, body: &[u8], token: &Secret) -> PullError {
         PullError::Unreadable { what: format!("{} gave {what}", self.who()), raw: beginning(body, token) }
     }
@@ -259,16 +265,16 @@ impl Api {
     }
 }
 
-/// Somebody stands between us and the provider, or the address is not the API's.
+/// Whether the answer is a web page: a proxy stands between us and the provider, or the address is not the API's.
 fn is_page(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
     kind.len() >= 9 && kind[..9].eq_ignore_ascii_case(b"text/html")
 }
 
-/// Enough for a person, as a row takes it, and never the token, should somebody send it back.
+/// The beginning of a body, for a person: as a row takes it, and without the token, which a provider may repeat.
 fn beginning(body: &[u8], token: &Secret) -> String {
     let token = token.reveal();
-    // A little more at first, or the end could cut the token in two.
+    // A little more at first, so that the end does not cut the token in two.
     let text = String::from_utf8_lossy(&body[..body.len().min(RAW_MAX_BYTES + token.len())]).replace('\0', "\u{fffd}");
     let mut text = if token.is_empty() { text } else { text.replace(token, "***") };
     text.truncate(text.floor_char_boundary(RAW_MAX_BYTES));

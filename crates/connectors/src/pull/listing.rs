@@ -1,19 +1,19 @@
-//! Full passes over whatever can list records and fetch some of them by id: what MCP and the sample data have in common. Neither knows what
-//! changed, so there is no cursor, and every sync reads everything.
+//! Full passes over a transport that can list records and fetch some of them by id: MCP and the sample data. Neither tells what changed, so
+//! there is no cursor, and every sync reads everything.
 
 use std::collections::HashSet;
 
-use domain::Provider;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::record;
+use super::spec::Provider;
 use super::trail::{Trail, follow};
 use super::{Account, Connector, Failed, Found, Identity, Item, Page, PullError, RawItem, last, more, read_place};
-use super::{drive, hubspot, quickbooks, record};
 
-/// What a transport below a [`Listing`] offers. A method's name has the provider in front.
+/// A transport below a [`Listing`]. A method's name has the provider in front.
 pub(super) trait Lister: Send + Sync {
     /// One page of a method's records; the first when `page` is none.
     fn list<'a>(
@@ -23,7 +23,7 @@ pub(super) trait Lister: Send + Sync {
         page: Option<&'a str>,
     ) -> BoxFuture<'a, Result<RawPage, PullError>>;
 
-    /// These records, by the provider's own ids. Who is missing is gone.
+    /// These records, by the provider's own ids. A record that is missing is gone.
     fn get<'a>(
         &'a self,
         account: &'a Account<'a>,
@@ -35,21 +35,16 @@ pub(super) trait Lister: Send + Sync {
 pub(super) struct RawPage {
     pub items: Vec<RawItem>,
     pub failed: Vec<Failed>,
-    /// Where the next page begins; none at the end.
+    /// The token of the next page; none at the end.
     pub next: Option<String>,
 }
 
 impl RawPage {
-    /// Of records as the provider's own API spells them.
+    /// Reads records as the provider's own API spells them.
     pub fn new(provider: Provider, object: &str, records: Vec<Value>, next: Option<String>) -> Self {
-        let raw = match provider {
-            Provider::Hubspot => hubspot::map::raw,
-            Provider::GoogleDrive => drive::map::raw,
-            Provider::Quickbooks => quickbooks::map::raw,
-        };
         let mut page = Self { items: Vec::new(), failed: Vec::new(), next };
         for record in records {
-            match raw(object, record) {
+            match (provider.raw)(object, record) {
                 Ok(item) => page.items.push(item),
                 Err(failed) => page.failed.push(failed),
             }
@@ -58,59 +53,19 @@ impl RawPage {
     }
 }
 
-/// One kind of record of a provider's.
-pub(super) struct Kind {
-    /// As external ids begin.
-    pub object: &'static str,
-    pub list: &'static str,
-    pub get: &'static str,
-    /// How many may be fetched at once.
-    batch: usize,
-}
-
-pub(super) fn kinds(provider: Provider) -> &'static [Kind] {
-    match provider {
-        Provider::Hubspot => &[
-            Kind { object: "contact", list: "hubspot.crm.contacts.list", get: "hubspot.crm.contacts.get", batch: 100 },
-            Kind {
-                object: "company",
-                list: "hubspot.crm.companies.list",
-                get: "hubspot.crm.companies.get",
-                batch: 100,
-            },
-            Kind { object: "deal", list: "hubspot.crm.deals.list", get: "hubspot.crm.deals.get", batch: 100 },
-        ],
-        Provider::GoogleDrive => &[Kind { object: "file", list: "drive.files.list", get: "drive.files.get", batch: 1 }],
-        Provider::Quickbooks => &[
-            Kind { object: "customer", list: "quickbooks.customers.list", get: "quickbooks.customers.get", batch: 100 },
-            Kind { object: "invoice", list: "quickbooks.invoices.list", get: "quickbooks.invoices.get", batch: 100 },
-        ],
-    }
-}
-
-/// A file of Drive's that is neither read nor missed when it is not.
-pub(super) fn is_passed_over(provider: Provider, record: &Value) -> bool {
-    let of_drive = |file: &Value| {
-        let mime_type = file.get("mimeType").and_then(Value::as_str);
-        let is_in_bin = file.get("trashed").and_then(Value::as_bool) == Some(true);
-        is_in_bin || mime_type.is_some_and(|kind| drive::map::document_type(kind).is_none())
-    };
-    provider == Provider::GoogleDrive && of_drive(record)
-}
-
 /// The one [`Connector`] over every [`Lister`].
 pub(super) struct Listing<L> {
     pub provider: Provider,
     pub lister: L,
-    /// Whose account it is, where there is only one. Else the account is the one that the caller asks with.
+    /// The account, where there is only one. Otherwise it is the one that the caller asks with.
     pub identity: Option<Identity>,
-    /// How many files of a Drive a first pass reads.
-    pub first_max_files: Option<usize>,
+    /// How many records a first pass reads, where there is a cap.
+    pub first_max: Option<usize>,
 }
 
-/// Where a full pass is.
+/// The position of a full pass.
 #[derive(Default, Serialize, Deserialize)]
-struct Place {
+struct ListingPlace {
     /// The kind of record that is listed, by its number.
     kind: usize,
     trail: Option<Trail>,
@@ -120,29 +75,30 @@ struct Place {
 
 impl<L: Lister> Listing<L> {
     async fn page(&self, account: &Account<'_>, place: Option<&Value>, is_first: bool) -> Result<Page, PullError> {
-        let Place { kind, trail, n_taken } = place.map(read_place).transpose()?.unwrap_or_default();
-        let kinds = kinds(self.provider);
+        let ListingPlace { kind, trail, n_taken } = place.map(read_place).transpose()?.unwrap_or_default();
+        let kinds = self.provider.kinds;
         let listed = kinds.get(kind).ok_or(PullError::CursorLost("our place in this account cannot be read"))?;
         let page = trail.as_ref().map(|trail| trail.after.as_str());
         let RawPage { mut items, failed, next } = self.lister.list(account, listed.list, page).await?;
 
-        let most = self.first_max_files.filter(|_| is_first && self.provider == Provider::GoogleDrive);
+        let most = self.first_max.filter(|_| is_first);
         let room = most.map_or(usize::MAX, |most| most.saturating_sub(n_taken));
         let is_capped = items.len() > room || (items.len() == room && next.is_some());
         items.truncate(room);
         let n_taken = n_taken + items.len();
         let items = self.items(items);
         if is_capped {
-            let note = Some(format!("The first {n_taken} files were taken; the others come with the next sync."));
+            let things = self.provider.first_sync.as_ref().map_or("records", |cap| cap.things);
+            let note = Some(format!("The first {n_taken} {things} were taken; the others come with the next sync."));
             return Ok(Page { note, ..last(items, failed, Value::Null) });
         }
         Ok(match next {
             Some(token) => {
-                let trail = Some(follow(self.provider.label(), trail, token)?);
-                more(items, failed, json!(Place { kind, trail, n_taken }))
+                let trail = Some(follow(self.provider.label, trail, token)?);
+                more(items, failed, json!(ListingPlace { kind, trail, n_taken }))
             }
             None if kind + 1 < kinds.len() => {
-                more(items, failed, json!(Place { kind: kind + 1, trail: None, n_taken }))
+                more(items, failed, json!(ListingPlace { kind: kind + 1, trail: None, n_taken }))
             }
             None => last(items, failed, Value::Null),
         })
@@ -151,13 +107,13 @@ impl<L: Lister> Listing<L> {
     async fn lookup(&self, account: &Account<'_>, external_ids: &[String]) -> Result<Found, PullError> {
         let asked: HashSet<&str> = external_ids.iter().map(String::as_str).collect();
         let (mut items, mut failed) = (Vec::new(), Vec::new());
-        for kind in kinds(self.provider) {
+        for kind in self.provider.kinds {
             let of_kind = asked.iter().filter_map(|id| id.strip_prefix(kind.object)?.strip_prefix(':'));
             let mut ids: Vec<&str> = of_kind.filter(|id| record::is_plain_id(id)).collect();
             ids.sort_unstable();
             for batch in ids.chunks(kind.batch) {
                 let found = self.lister.get(account, kind.get, batch).await?;
-                // Nobody else was asked for, and one that is marked as deleted is gone like one that is not there.
+                // No other record was asked for, and one that is marked as deleted is gone like one that is missing.
                 let is_there = |item: &RawItem| !item.is_deleted && asked.contains(item.external_id.as_str());
                 items.extend(found.items.into_iter().filter(is_there));
                 failed.extend(found.failed);
@@ -167,22 +123,13 @@ impl<L: Lister> Listing<L> {
     }
 
     fn items(&self, raw: Vec<RawItem>) -> Vec<Item> {
-        let item = match self.provider {
-            Provider::Hubspot => hubspot::map::item,
-            Provider::GoogleDrive => drive::map::item,
-            Provider::Quickbooks => quickbooks::map::item,
-        };
-        raw.into_iter().map(item).collect()
+        raw.into_iter().map(self.provider.item).collect()
     }
 }
 
 impl<L: Lister> Connector for Listing<L> {
     fn document_types(&self) -> &'static [&'static str] {
-        match self.provider {
-            Provider::Hubspot => hubspot::DOCUMENT_TYPES,
-            Provider::GoogleDrive => drive::DOCUMENT_TYPES,
-            Provider::Quickbooks => quickbooks::DOCUMENT_TYPES,
-        }
+        self.provider.document_types
     }
 
     fn cursor<'a>(&'a self, _: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {
@@ -207,9 +154,8 @@ impl<L: Lister> Connector for Listing<L> {
         async { Err(PullError::CursorLost("this transport knows no changes")) }.boxed()
     }
 
-    /// Files come with their text.
     fn find_max(&self) -> usize {
-        if self.provider == Provider::GoogleDrive { 4 } else { 100 }
+        self.provider.find_max
     }
 
     fn find<'a>(
@@ -230,6 +176,7 @@ impl<L: Lister> Connector for Listing<L> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Person, all, all_ids};
+    use super::super::{drive, hubspot};
     use super::*;
 
     type Token = Option<&'static str>;
@@ -247,13 +194,9 @@ mod tests {
         ) -> BoxFuture<'a, Result<RawPage, PullError>> {
             let written = self.1.iter().find(|(of, at, ..)| *of == method && *at == page);
             let (ids, next) = written.map(|(_, _, ids, next)| (*ids, *next)).unwrap_or_default();
-            let kind = kinds(self.0).iter().find(|kind| kind.list == method).expect("a method");
-            let record = |id: &&str| match self.0 {
-                Provider::GoogleDrive => {
-                    json!({ "id": id, "mimeType": "application/vnd.google-apps.document", "text": "" })
-                }
-                _ => json!({ "id": id, "properties": {} }),
-            };
+            let kind = self.0.kinds.iter().find(|kind| kind.list == method).expect("a method");
+            let mime_type = "application/vnd.google-apps.document";
+            let record = |id: &&str| json!({ "id": id, "properties": {}, "mimeType": mime_type, "text": "" });
             let records = ids.iter().map(record).collect();
             let page = RawPage::new(self.0, kind.object, records, next.map(str::to_owned));
             async { Ok(page) }.boxed()
@@ -266,7 +209,7 @@ mod tests {
             ids: &'a [&'a str],
         ) -> BoxFuture<'a, Result<RawPage, PullError>> {
             assert!(ids.len() <= 100, "{} were asked for at once", ids.len());
-            let kind = kinds(self.0).iter().find(|kind| kind.get == method).expect("a method");
+            let kind = self.0.kinds.iter().find(|kind| kind.get == method).expect("a method");
             let there = ids.iter().filter(|id| **id != "404");
             let mut records: Vec<Value> = there.map(|id| json!({ "id": id, "properties": {} })).collect();
             records.push(json!({ "id": "stranger", "properties": {} }));
@@ -276,7 +219,12 @@ mod tests {
     }
 
     fn listing(provider: Provider, pages: &[Written]) -> Listing<Paper> {
-        Listing { provider, lister: Paper(provider, pages.to_vec()), identity: None, first_max_files: Some(3) }
+        Listing {
+            provider,
+            lister: Paper(provider, pages.to_vec()),
+            identity: None,
+            first_max: provider.first_sync.as_ref().map(|_| 3),
+        }
     }
 
     const CONTACTS: &str = "hubspot.crm.contacts.list";
@@ -286,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn a_pass_reads_every_page_of_every_method_once() {
         let listing = listing(
-            Provider::Hubspot,
+            &hubspot::SPEC,
             &[
                 (CONTACTS, None, &["1", "2"], Some("a")),
                 (CONTACTS, Some("a"), &[], Some("b")),
@@ -305,7 +253,7 @@ mod tests {
         for circle in [&[("a", "a")][..], &[("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")]] {
             let mut pages = vec![(CONTACTS, None, &["1"][..], Some("a"))];
             pages.extend(circle.iter().map(|(at, next)| (CONTACTS, Some(*at), &["2"][..], Some(*next))));
-            let error = all(&listing(Provider::Hubspot, &pages), &Person::new(), false).await.expect_err("no end");
+            let error = all(&listing(&hubspot::SPEC, &pages), &Person::new(), false).await.expect_err("no end");
             assert_eq!(error.to_string(), "HubSpot gave the same page again");
         }
     }
@@ -313,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn a_first_pass_over_a_drive_is_capped_and_says_so() {
         let pages = [(FILES, None, &["1", "2"][..], Some("a")), (FILES, Some("a"), &["3", "4"], None)];
-        let drive = listing(Provider::GoogleDrive, &pages);
+        let drive = listing(&drive::SPEC, &pages);
         let read = all(&drive, &Person::new(), true).await.expect("a pass");
         assert_eq!(all_ids(&read), ["file:1", "file:2", "file:3"]);
         assert_eq!(read[1].note.as_deref(), Some("The first 3 files were taken; the others come with the next sync."));
@@ -322,14 +270,14 @@ mod tests {
         assert_eq!(all_ids(&read).len(), 4);
         assert!(read.iter().all(|page| page.note.is_none()));
 
-        let exactly = listing(Provider::GoogleDrive, &[(FILES, None, &["1", "2", "3"], None)]);
+        let exactly = listing(&drive::SPEC, &[(FILES, None, &["1", "2", "3"], None)]);
         let read = all(&exactly, &Person::new(), true).await.expect("a pass");
         assert_eq!((read.len(), read[0].note.as_deref()), (1, None));
     }
 
     #[tokio::test]
     async fn records_are_found_by_kind_in_batches_and_strangers_are_not() {
-        let listing = listing(Provider::Hubspot, &[]);
+        let listing = listing(&hubspot::SPEC, &[]);
         let person = Person::new();
         let mut asked: Vec<String> = (500..750).map(|id| format!("contact:{id}")).collect();
         asked.extend(["deal:7", "contact:404", "invoice:9", "contacts:1"].map(str::to_owned));
@@ -344,7 +292,7 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_no_cursor_and_a_place_of_another_transport_is_lost() {
-        let listing = listing(Provider::Hubspot, &[]);
+        let listing = listing(&hubspot::SPEC, &[]);
         let person = Person::new();
         let account = person.account();
         assert!(matches!(listing.cursor(&account).await, Ok(None)));

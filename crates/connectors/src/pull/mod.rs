@@ -1,48 +1,51 @@
-//! Accounts at providers, read page by page. A connector turns what a provider says into [`Item`]s and its place into a value that the
+//! Accounts at providers, read page by page. A connector turns a provider's answers into [`Item`]s and its position into a value that the
 //! caller keeps: it is stored in the transaction that stores the page, so that a crash reads again and never skips.
 //!
-//! Provider words stop here: what leaves is records, facts of clients, and [`PullError`]s that name neither token nor anything a record
-//! says.
+//! Each provider has a folder with a description, [`ProviderSpec`], and [`ALL`] lists them. Provider words stop there: only records, facts of
+//! clients and [`PullError`]s leave, and the errors name neither a token nor anything that a record says.
 
 pub mod clients;
-mod complaint;
-pub(crate) mod drive;
-pub mod endpoints;
+pub mod complaint;
+pub mod drive;
 mod fixtures;
 mod http;
-pub(crate) mod hubspot;
+pub mod hubspot;
 mod listing;
-mod mcp;
+pub mod mcp;
 pub mod oauth;
-pub(crate) mod quickbooks;
-mod record;
-mod records;
-mod trail;
+mod providers;
+pub mod quickbooks;
+pub mod record;
+pub mod records;
+pub mod settings;
+pub mod spec;
+pub mod trail;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Provider, Secret};
+use domain::Secret;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::clients::{ROLLED_UP, client_facts, is_client};
-pub use self::endpoints::Endpoints;
+pub use self::clients::{ClientFacts, Told, client_facts, rolled_up};
 pub use self::fixtures::fixtures;
-use self::http::Api;
+pub use self::http::{Api, ApiAnswer, Refused};
 pub use self::mcp::mcp;
-use crate::Http;
+pub use self::providers::ALL;
+pub use self::settings::{Setting, Settings};
+pub use self::spec::{Provider, ProviderSpec};
 
-/// How far a delta reaches back before the moment that it starts from: what changed just then may not have been in the provider's index.
+/// How far a delta reaches back before the moment that it starts from: a record that changed just then may not have been in the provider's
+/// index.
 const OVERLAP: TimeDelta = TimeDelta::minutes(5);
 
 /// One account, as a request to its provider needs it.
 pub struct Account<'a> {
     /// The bearer, good now.
     pub token: &'a Secret,
-    /// The provider's name for it: HubSpot's portal, QuickBooks' realm, the address of a Drive.
+    /// The provider's name for it, such as a number or an e-mail address.
     pub account: &'a str,
     /// Called before every request.
     pub pace: &'a dyn Pace,
@@ -63,14 +66,14 @@ pub struct Limit {
     pub per_secs: u32,
 }
 
-/// One record as it came, whatever the transport.
+/// One record as it came, by any transport.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawItem {
     /// `<object>:<provider's id>`.
     pub external_id: String,
-    /// Such as `hubspot.contact`.
+    /// One of the provider's [`ProviderSpec::document_types`].
     pub document_type: &'static str,
-    /// As the provider spells it; with a file's text, where it has one, as `text`.
+    /// As the provider spells it; a file's text is under `text`.
     pub payload: Value,
     pub source_created_at: Option<DateTime<Utc>>,
     pub source_updated_at: Option<DateTime<Utc>>,
@@ -78,14 +81,14 @@ pub struct RawItem {
     pub is_deleted: bool,
 }
 
-/// A record as memory takes it: what `map` made of a [`RawItem`].
+/// A record as memory takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     pub raw: RawItem,
     pub title: Option<String>,
     /// Every mapped field in words, in an order of ours, so that the same record gives the same text by every transport.
     pub text: String,
-    /// External ids of records this one says something about; itself where it is a client.
+    /// External ids of the records that this one says something about, itself included where it is a client.
     pub mentions: Vec<String>,
 }
 
@@ -96,12 +99,12 @@ pub struct Failed {
     pub external_id: String,
     /// In words of ours.
     pub reason: String,
-    /// What came, as far as it is JSON.
+    /// The record, as far as it is JSON.
     pub payload: Value,
 }
 
-/// Whether its provider can be asked for a record that could not be read. One without an id is called after what it says
-/// (`contact:?1a2b3c4d`), an answer that was none `answer`: the next full pass meets those again, and nothing else does.
+/// Whether its provider can be asked for a record that could not be read. A record without an id is named after its content
+/// (`contact:?1a2b3c4d`), and an answer that could not be read `answer`: only the next full pass meets those again.
 pub fn is_named(external_id: &str) -> bool {
     external_id.split_once(':').is_some_and(|(_, id)| !id.is_empty() && !id.starts_with('?'))
 }
@@ -114,7 +117,7 @@ pub struct Page {
     /// With `more`: where to go on. Without: for a delta the cursor from which the next delta starts; for a full pass nothing.
     pub next: Value,
     pub more: bool,
-    /// What a person is told, such as that a first sync was capped.
+    /// A message for a person, such as that a first sync was capped.
     pub note: Option<String>,
 }
 
@@ -126,30 +129,30 @@ pub enum PullError {
     /// The token is not good (401).
     #[error("{who} refused the token")]
     Unauthorized { who: &'static str },
-    /// Refused with a good token (403): a scope or a permission is missing. A code of the provider's, never its sentences.
+    /// Refused with a good token (403): a scope or a permission is missing. `code` is the provider's, never one of its sentences.
     #[error("{who} refused what we asked for ({code})")]
     Forbidden { who: &'static str, code: String },
     /// The same may succeed later: 5xx, a broken connection, too slow.
     #[error("{0}")]
     Passing(String),
-    /// An answer that is not the provider's API's: garbage, HTML, cut off, another shape. The beginning of it, for a person.
+    /// An answer that is not the provider's API's: garbage, HTML, cut off, another shape. `raw` is its beginning, for a person.
     #[error("{what}")]
     Unreadable { what: String, raw: String },
-    /// The provider no longer knows our place: everything has to be read again.
+    /// The provider no longer knows our position: everything has to be read again.
     #[error("{0}")]
     CursorLost(&'static str),
 }
 
-/// Records, and what stays behind of them.
+/// Records, and those that could not be read.
 pub type Found = (Vec<Item>, Vec<Failed>);
 
-/// What every provider's connector does. `place` is what the page before gave as `next`; none at the beginning.
+/// Reads the accounts of one provider. `place` is the `next` of the page before; none at the beginning.
 pub trait Connector: Send + Sync {
-    /// The document types that a full pass reads all of: what it did not meet, and `find` does not find, is gone.
+    /// The document types that a full pass reads all of: a record that it did not meet, and that `find` does not find, is gone.
     fn document_types(&self) -> &'static [&'static str];
 
-    /// From where a delta that starts after this moment has to begin. Taken before the first page of a full pass. None: this transport
-    /// knows no changes, and every sync is a full pass.
+    /// The cursor of a delta that tells of every change after this moment. It is taken before the first page of a full pass. None: this
+    /// transport knows no changes, and every sync is a full pass.
     fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>>;
 
     /// One page of everything. `is_first`: caps on a first sync apply.
@@ -160,7 +163,7 @@ pub trait Connector: Send + Sync {
         is_first: bool,
     ) -> BoxFuture<'a, Result<Page, PullError>>;
 
-    /// One page of what changed since `cursor`: one that [`Connector::cursor`] or the last page of a delta gave.
+    /// One page of the changes since `cursor`: one that [`Connector::cursor`] or the last page of a delta gave.
     fn delta<'a>(
         &'a self,
         account: &'a Account<'a>,
@@ -173,66 +176,36 @@ pub trait Connector: Send + Sync {
         100
     }
 
-    /// These records as they are now, in no order; what is missing in the answer is gone at the provider.
+    /// These records as they are now, in no order. A record that is missing in the answer is gone at the provider.
     fn find<'a>(
         &'a self,
         account: &'a Account<'a>,
         external_ids: &'a [String],
     ) -> BoxFuture<'a, Result<Found, PullError>>;
 
-    /// Whose account the token opens: what [`Account::account`] is from then on, and how a person would call it.
+    /// The account that the token opens: its [`Account::account`] from then on, and its name for a person.
     fn identify<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>>;
 }
 
+/// An account, as its provider knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub account: String,
     pub name: String,
 }
 
-/// What a client's records say of it, made from them alone: the same records give the same facts in any order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClientFacts {
-    pub client_name: String,
-    pub industry: Option<String>,
-    pub summary: Option<String>,
-    /// Named facts, as they are stored in `client_intelligence.key_facts`.
-    pub key_facts: serde_json::Map<String, Value>,
-    /// Which records each fact rests on, by external id: `industry`, `summary` and the names of `key_facts`.
-    pub evidence: Vec<(String, Vec<String>)>,
-}
-
-/// A stored record, for [`client_facts`].
-#[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
-    pub external_id: &'a str,
-    pub document_type: &'a str,
-    pub payload: &'a Value,
-    pub source_updated_at: Option<DateTime<Utc>>,
-}
-
-/// The provider's own API. `drive_first_max`: how many files a first sync takes.
-pub fn rest(provider: Provider, endpoints: &Endpoints, http: &Http, drive_first_max: usize) -> Arc<dyn Connector> {
-    let api = Api::new(http, &endpoints.api_url, provider);
-    match provider {
-        Provider::Hubspot => Arc::new(hubspot::Hubspot::new(api, endpoints.version.as_deref())),
-        Provider::Quickbooks => Arc::new(quickbooks::Quickbooks::new(api)),
-        Provider::GoogleDrive => Arc::new(drive::Drive::new(api, drive_first_max)),
-    }
-}
-
-/// A place or a cursor, as we wrote it.
-fn read_place<T: DeserializeOwned>(place: &Value) -> Result<T, PullError> {
+/// Reads a position or a cursor that a page gave before.
+pub fn read_place<T: DeserializeOwned>(place: &Value) -> Result<T, PullError> {
     T::deserialize(place).map_err(|_| PullError::CursorLost("our place in this account cannot be read"))
 }
 
 /// A page after which there are more.
-fn more(items: Vec<Item>, failed: Vec<Failed>, next: Value) -> Page {
+pub fn more(items: Vec<Item>, failed: Vec<Failed>, next: Value) -> Page {
     Page { items, failed, next, more: true, note: None }
 }
 
 /// The last page.
-fn last(items: Vec<Item>, failed: Vec<Failed>, next: Value) -> Page {
+pub fn last(items: Vec<Item>, failed: Vec<Failed>, next: Value) -> Page {
     Page { items, failed, next, more: false, note: None }
 }
 

@@ -1,52 +1,53 @@
-//! OAuth's calls: where a person is sent, what a code is exchanged for, and one refresh. When to refresh is the engine's to decide, and so
-//! is whether to try again: each call here is one attempt, since a provider that rotates its tokens may have heard the one whose answer
-//! was lost.
+//! OAuth's calls: the address where a person consents, the exchange of a code, and one refresh. The engine decides when to refresh and
+//! whether to try again: each call here is one attempt, since a provider that rotates its tokens may have heard the one whose answer was
+//! lost.
 
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use domain::{Provider, Secret};
+use domain::Secret;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap};
 use reqwest::{Response, Url};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::Endpoints;
+use super::settings::Settings;
+use super::spec::{ClientProof, Oauth, Provider};
 use crate::Http;
 use crate::http::{io_kind, retry_after};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// A pair that comes late is still the only good one, so it is waited for; whoever wants it now waits less.
+/// A pair of tokens that comes late is still the only good one, so it is waited for; a caller that wants it now waits less.
 const REFRESH_WITHIN: Duration = Duration::from_secs(120);
 const ANSWER_MAX_BYTES: usize = 64 * 1024;
 const TOKEN_MAX_BYTES: usize = 16 * 1024;
 const WAIT: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
-/// No provider's token is good for longer; who says so is not believed, and the token is refreshed sooner.
+/// No provider's token is good for longer. A provider that says so is not believed, and the token is refreshed sooner.
 const LIFE_MAX: Duration = Duration::from_secs(86_400);
 
-/// We, as a provider knows us.
-#[derive(Clone, Debug)]
+/// Our app at a provider.
+#[derive(Clone)]
 pub struct OauthApp {
     pub provider: Provider,
-    pub authorize_url: String,
-    pub token_url: String,
-    pub client_id: String,
-    pub client_secret: Secret,
-    pub scopes: Vec<String>,
+    oauth: &'static Oauth,
+    authorize_url: String,
+    token_url: String,
+    client_id: String,
+    client_secret: Secret,
 }
 
-/// What a provider gave.
+/// The tokens that a provider gave.
 #[derive(Debug)]
 pub struct Grant {
     pub access_token: Secret,
     /// None: the one we have stays good.
     pub refresh_token: Option<Secret>,
-    /// None: it did not say, or nothing that one could believe.
+    /// None: the provider did not say, or nothing that can be true.
     pub expires_in: Option<Duration>,
-    /// What was consented to; of a refresh, what it says, if anything.
+    /// The scopes that were consented to; of a refresh, those that the answer names.
     pub scopes: Vec<String>,
 }
 
@@ -56,43 +57,38 @@ pub enum GrantError {
     /// The code or the refresh token is no longer good: a person has to connect again.
     #[error("the authorization was revoked ({code})")]
     Revoked { code: &'static str },
-    /// It is us that the provider does not know.
+    /// The provider does not know our client.
     #[error("the provider does not accept our client id and secret")]
     OurClient,
     #[error("the provider asked us to wait {} s", retry_after.as_secs())]
     Wait { retry_after: Duration },
-    /// It surely did not happen: never sent, or refused for a reason that passes.
+    /// The request surely had no effect: it was never sent, or refused for a reason that passes.
     #[error("{0}")]
     Passing(String),
-    /// It was sent, and nobody knows what became of it.
+    /// The request was sent, and its outcome is not known.
     #[error("{0}")]
     Unknown(String),
 }
 
 impl OauthApp {
-    /// With the least that our reading needs.
-    pub fn new(provider: Provider, endpoints: &Endpoints, client_id: &str, client_secret: Secret) -> Self {
-        let scopes: &[&str] = match provider {
-            Provider::Hubspot => {
-                &["crm.objects.contacts.read", "crm.objects.companies.read", "crm.objects.deals.read", "oauth"]
-            }
-            Provider::GoogleDrive => &["https://www.googleapis.com/auth/drive.readonly"],
-            Provider::Quickbooks => &["com.intuit.quickbooks.accounting"],
-        };
-        Self {
+    /// Our app, if the settings name it.
+    pub fn new(provider: Provider, settings: &Settings) -> Option<Self> {
+        let oauth = provider.oauth.as_ref()?;
+        let (id, secret) = (settings.get(oauth.client_id)?, settings.get(oauth.client_secret)?);
+        Some(Self {
             provider,
-            authorize_url: endpoints.authorize_url.clone(),
-            token_url: endpoints.token_url.clone(),
-            client_id: client_id.to_owned(),
-            client_secret,
-            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
-        }
+            oauth,
+            authorize_url: settings.text(oauth.authorize_url).to_owned(),
+            token_url: settings.text(oauth.token_url).to_owned(),
+            client_id: id.to_owned(),
+            client_secret: Secret::new(secret),
+        })
     }
 
-    /// Where a person consents. `verifier`: a secret of this one journey; the provider sees only what it is the source of.
+    /// The address where a person consents. `verifier` is a secret of this one journey; the provider sees only its digest.
     pub fn authorize(&self, redirect_uri: &str, state: &str, verifier: &Secret) -> String {
         let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.reveal()));
-        let scopes = self.scopes.join(" ");
+        let scopes = self.oauth.scopes.join(" ");
         let mut query = vec![
             ("response_type", "code"),
             ("client_id", &self.client_id),
@@ -102,10 +98,7 @@ impl OauthApp {
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
         ];
-        if self.provider == Provider::GoogleDrive {
-            // Without both, Google gives a refresh token the first time only.
-            query.extend([("access_type", "offline"), ("prompt", "consent")]);
-        }
+        query.extend_from_slice(self.oauth.authorize_query);
         match Url::parse_with_params(&self.authorize_url, &query) {
             Ok(url) => url.into(),
             // A setting that is no URL leads nowhere, whatever is appended.
@@ -113,7 +106,7 @@ impl OauthApp {
         }
     }
 
-    /// What a code is worth.
+    /// Exchanges a code for tokens.
     pub async fn exchange(
         &self,
         http: &Http,
@@ -129,11 +122,13 @@ impl OauthApp {
         ];
         let mut grant = self.ask(http, &form, ANSWER_WITHIN).await?;
         if grant.scopes.is_empty() {
-            grant.scopes = self.scopes.clone(); // who does not say gave what was asked for
+            // A provider that does not say gave what was asked for.
+            grant.scopes = self.oauth.scopes.iter().map(|scope| (*scope).to_owned()).collect();
         }
         Ok(grant)
     }
 
+    /// Asks for a new access token once.
     pub async fn refresh(&self, http: &Http, refresh_token: &Secret) -> Result<Grant, GrantError> {
         let form = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.reveal())];
         self.ask(http, &form, REFRESH_WITHIN).await
@@ -143,16 +138,19 @@ impl OauthApp {
         let mut form = form.to_vec();
         let mut request = http.client().post(&self.token_url).timeout(within);
         request = request.header(ACCEPT, "application/json").header(ACCEPT_ENCODING, "identity");
-        if self.provider == Provider::Quickbooks {
-            request = request.basic_auth(&self.client_id, Some(self.client_secret.reveal()));
-        } else {
-            form.extend([("client_id", self.client_id.as_str()), ("client_secret", self.client_secret.reveal())]);
+        match self.oauth.client_proof {
+            ClientProof::BasicAuth => {
+                request = request.basic_auth(&self.client_id, Some(self.client_secret.reveal()));
+            }
+            ClientProof::Form => {
+                form.extend([("client_id", self.client_id.as_str()), ("client_secret", self.client_secret.reveal())]);
+            }
         }
         let answer = request.form(&form).send().await.map_err(|error| self.in_words(&error))?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         match self.read(answer).await {
             Ok(body) => self.heard(status, &headers, &body),
-            // A refusal is one, whether or not its words arrived.
+            // The status is a refusal, whether or not the body arrived.
             Err(_) if status >= 500 || status == 429 => self.heard(status, &headers, &[]),
             Err(error) => Err(error),
         }
@@ -170,27 +168,19 @@ impl OauthApp {
     }
 
     fn heard(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Result<Grant, GrantError> {
-        let who = self.provider.label();
+        let who = self.provider.label;
         if (200..300).contains(&status) {
             return granted(body).ok_or_else(|| self.unknown("gave an answer without a token"));
         }
         let said: Value = serde_json::from_slice(body).unwrap_or_default();
-        let words = ["error", "status", "category", "subCategory"].map(|key| said.get(key).and_then(Value::as_str));
-        for word in words.into_iter().flatten() {
-            match word {
-                "invalid_grant" => return Err(GrantError::Revoked { code: "invalid_grant" }),
-                "BAD_REFRESH_TOKEN" => return Err(GrantError::Revoked { code: "bad_refresh_token" }),
-                "BAD_AUTH_CODE" => return Err(GrantError::Revoked { code: "bad_auth_code" }),
-                "invalid_client"
-                | "unauthorized_client"
-                | "disabled_client"
-                | "deleted_client"
-                | "BAD_CLIENT_ID"
-                | "BAD_CLIENT_SECRET" => return Err(GrantError::OurClient),
-                _ => {}
+        match said.get("error").and_then(Value::as_str) {
+            Some("invalid_grant") => return Err(GrantError::Revoked { code: "invalid_grant" }),
+            Some("invalid_client" | "unauthorized_client" | "disabled_client" | "deleted_client") => {
+                return Err(GrantError::OurClient);
             }
+            _ => {}
         }
-        if let Some(error) = in_a_sentence(&said).filter(|_| status == 400 && self.provider == Provider::Hubspot) {
+        if let Some(error) = (self.oauth.refusal)(status, &said) {
             return Err(error);
         }
         Err(match status {
@@ -202,11 +192,11 @@ impl OauthApp {
     }
 
     fn unknown(&self, what: &str) -> GrantError {
-        GrantError::Unknown(format!("{} {what}", self.provider.label()))
+        GrantError::Unknown(format!("{} {what}", self.provider.label))
     }
 
     fn in_words(&self, error: &reqwest::Error) -> GrantError {
-        let (who, kind) = (self.provider.label(), io_kind(error));
+        let (who, kind) = (self.provider.label, io_kind(error));
         if error.is_builder() {
             return GrantError::Passing(format!("{who} cannot be asked: check its token address in the settings"));
         }
@@ -218,21 +208,6 @@ impl OauthApp {
             return self.unknown("did not answer in time");
         }
         GrantError::Unknown(format!("the connection to {who} broke{kind}"))
-    }
-}
-
-/// HubSpot's older endpoint has a code for what is wrong; the dated ones have one for everything, and a sentence.
-fn in_a_sentence(said: &Value) -> Option<GrantError> {
-    let message = said.get("message")?.as_str()?.to_lowercase().replace('_', " ");
-    let names = |thing: &str| message.contains(thing);
-    if names("refresh token") {
-        Some(GrantError::Revoked { code: "bad_refresh_token" })
-    } else if names("auth code") || names("authorization code") {
-        Some(GrantError::Revoked { code: "bad_auth_code" })
-    } else if names("client id") || names("client secret") {
-        Some(GrantError::OurClient)
-    } else {
-        None
     }
 }
 
@@ -249,7 +224,7 @@ fn granted(body: &[u8]) -> Option<Grant> {
         #[serde(default)]
         scopes: Value,
     }
-    // By way of a value: of a key that comes twice, the last counts.
+    // By way of a value: the last of a key that comes twice counts.
     let told = Told::deserialize(serde_json::from_slice::<Value>(body).ok()?).ok()?;
     let secs = told.expires_in.as_u64().or_else(|| told.expires_in.as_str()?.parse().ok());
     let scopes = match (told.scope, told.scopes) {
@@ -258,7 +233,7 @@ fn granted(body: &[u8]) -> Option<Grant> {
         _ => Vec::new(),
     };
     let refresh_token = match told.refresh_token {
-        // A new one that cannot be used is not the same as none: the one we have may be gone.
+        // A new token that cannot be used is not the same as none: the old one may be spent.
         Some(text) => Some(token(text)?),
         None => None,
     };
@@ -278,10 +253,16 @@ fn token(text: String) -> Option<Secret> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{drive, hubspot, quickbooks};
     use super::*;
 
     fn app(provider: Provider) -> OauthApp {
-        OauthApp::new(provider, &Endpoints::of(provider), "client-7", Secret::new("canary-secret"))
+        let oauth = provider.oauth.as_ref().expect("OAuth");
+        let mut settings = Settings::default();
+        assert!(OauthApp::new(provider, &settings).is_none(), "nobody named our app");
+        settings.set(oauth.client_id.env, "client-7");
+        settings.set(oauth.client_secret.env, "canary-secret");
+        OauthApp::new(provider, &settings).expect("an app")
     }
 
     #[test]
@@ -294,21 +275,21 @@ mod tests {
             "&state=s+t%26&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256";
         for (provider, expected) in [
             (
-                Provider::Hubspot,
+                &hubspot::SPEC,
                 format!(
                     "https://app.hubspot.com/oauth/authorize?response_type=code&client_id=client-7&{common}&scope=\
                      crm.objects.contacts.read+crm.objects.companies.read+crm.objects.deals.read+oauth{tail}"
                 ),
             ),
             (
-                Provider::GoogleDrive,
+                &drive::SPEC,
                 format!(
                     "https://accounts.google.com/o/oauth2/v2/auth?response_type=code&client_id=client-7&{common}&scope=\
                      https%3A%2F%2Fwww.googleapis.com%2Fauth%2Fdrive.readonly{tail}&access_type=offline&prompt=consent"
                 ),
             ),
             (
-                Provider::Quickbooks,
+                &quickbooks::SPEC,
                 format!(
                     "https://appcenter.intuit.com/connect/oauth2?response_type=code&client_id=client-7&{common}&scope=\
                      com.intuit.quickbooks.accounting{tail}"
@@ -317,8 +298,7 @@ mod tests {
         ] {
             assert_eq!(url(provider), expected);
         }
-        assert!(!url(Provider::Hubspot).contains("canary"));
-        assert!(!format!("{:?}", app(Provider::Hubspot)).contains("canary"));
+        assert!(!url(&hubspot::SPEC).contains("canary"));
     }
 
     #[test]
@@ -409,7 +389,7 @@ mod tests {
             if let Some(after) = after {
                 headers.insert("retry-after", after.parse().expect("a value"));
             }
-            let error = app(Provider::Hubspot).heard(status, &headers, body.as_bytes()).expect_err("a refusal");
+            let error = app(&hubspot::SPEC).heard(status, &headers, body.as_bytes()).expect_err("a refusal");
             assert_eq!(short(&error), expected, "{status} {body}");
             assert!(!error.to_string().contains("canary"), "{error}");
         }

@@ -1,5 +1,5 @@
-//! Reading one record of a provider's: strict about what it is known by, patient with what it leaves out. What `map` makes of it has one
-//! form, whichever transport it came by: nothing empty, ids as text, whole numbers without a point.
+//! Reads one record of a provider: strict about its id, patient with fields that are missing. The result has one form by every transport:
+//! nothing empty, ids as text, whole numbers without a point.
 
 use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
 use domain::hex;
@@ -11,11 +11,11 @@ use super::{Failed, Item, RawItem};
 
 const ID_MAX_BYTES: usize = 200;
 
-pub(super) type Fields = Map<String, Value>;
+pub type Fields = Map<String, Value>;
 
-/// The record could not be read, for a reason in words of ours. Without an id it is called after what it says, so that the next pass
-/// calls it the same.
-pub(super) fn failed(object: &str, id: Option<&Value>, reason: impl Into<String>, mut payload: Value) -> Failed {
+/// A record that could not be read, with a reason in words of ours. Without an id it is named after its content, so that the next pass gives
+/// it the same name.
+pub fn failed(object: &str, id: Option<&Value>, reason: impl Into<String>, mut payload: Value) -> Failed {
     let name = id.and_then(plain_id).unwrap_or_else(|| {
         let digest = Sha256::digest(payload.to_string());
         format!("?{}", hex::encode(&digest[..4]))
@@ -24,8 +24,8 @@ pub(super) fn failed(object: &str, id: Option<&Value>, reason: impl Into<String>
     Failed { external_id: format!("{object}:{name}"), reason: reason.into(), payload }
 }
 
-/// What is left of a record that its provider deleted.
-pub(super) fn tombstone(
+/// The tombstone of a record that its provider deleted.
+pub fn tombstone(
     external_id: String,
     document_type: &'static str,
     source_updated_at: Option<DateTime<Utc>>,
@@ -40,17 +40,17 @@ pub(super) fn tombstone(
     }
 }
 
-/// A tombstone as memory takes it: all that it says is that there is nothing left to say.
-pub(super) fn buried(raw: RawItem, mentions: Vec<String>) -> Item {
+/// Makes of a tombstone what memory takes: no title and no text.
+pub fn buried(raw: RawItem, mentions: Vec<String>) -> Item {
     Item { raw, title: None, text: String::new(), mentions }
 }
 
-pub(super) fn object(record: &Value) -> Result<&Fields, String> {
+pub fn object(record: &Value) -> Result<&Fields, String> {
     record.as_object().ok_or_else(|| "it is no object".to_owned())
 }
 
-/// A name that is safe in a path, a query and a row.
-pub(super) fn plain_id(id: &Value) -> Option<String> {
+/// An id that is safe in a path, a query and a row.
+pub fn plain_id(id: &Value) -> Option<String> {
     let text = match id {
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_u64() => number.to_string(),
@@ -59,17 +59,17 @@ pub(super) fn plain_id(id: &Value) -> Option<String> {
     is_plain_id(&text).then_some(text)
 }
 
-pub(super) fn is_plain_id(text: &str) -> bool {
+pub fn is_plain_id(text: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     (1..=ID_MAX_BYTES).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-pub(super) fn id(fields: &Fields, key: &str) -> Result<String, String> {
+pub fn id(fields: &Fields, key: &str) -> Result<String, String> {
     fields.get(key).and_then(plain_id).ok_or_else(|| format!("it has no {key} that is one"))
 }
 
-/// A text that says something; a number or a yes as text. None: nothing, or nothing but blanks.
-pub(super) fn text(fields: &Fields, key: &str) -> Result<Option<String>, String> {
+/// A field as text, also a number or a boolean. None: it is missing, or blank.
+pub fn text(fields: &Fields, key: &str) -> Result<Option<String>, String> {
     let text = match fields.get(key) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) => replace_nul(text),
@@ -80,7 +80,7 @@ pub(super) fn text(fields: &Fields, key: &str) -> Result<Option<String>, String>
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-pub(super) fn number(fields: &Fields, key: &str) -> Result<Option<Number>, String> {
+pub fn number(fields: &Fields, key: &str) -> Result<Option<Number>, String> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Number(number)) => Ok(Some(whole(number))),
@@ -88,8 +88,8 @@ pub(super) fn number(fields: &Fields, key: &str) -> Result<Option<Number>, Strin
     }
 }
 
-/// An object inside; none when it is not there.
-pub(super) fn part<'a>(fields: &'a Fields, key: &str) -> Result<Option<&'a Fields>, String> {
+/// An object inside; none when it is missing.
+pub fn part<'a>(fields: &'a Fields, key: &str) -> Result<Option<&'a Fields>, String> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(part)) => Ok(Some(part)),
@@ -97,7 +97,7 @@ pub(super) fn part<'a>(fields: &'a Fields, key: &str) -> Result<Option<&'a Field
     }
 }
 
-/// The same number, whether somebody wrote `100.0` or `100`.
+/// One form for `100.0` and `100`.
 fn whole(number: &Number) -> Number {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
@@ -106,8 +106,8 @@ fn whole(number: &Number) -> Number {
     }
 }
 
-/// A time as text, or as milliseconds since 1970. One that is none, or that no calendar has, is left out.
-pub(super) fn time(value: Option<&Value>) -> Option<DateTime<Utc>> {
+/// Reads a time from text, or from milliseconds since 1970. None: it is no time, or outside the years 1900 to 9999.
+pub fn time(value: Option<&Value>) -> Option<DateTime<Utc>> {
     let time = match value? {
         Value::String(text) => match text.parse::<i64>() {
             Ok(millis) => DateTime::from_timestamp_millis(millis)?,
@@ -119,30 +119,30 @@ pub(super) fn time(value: Option<&Value>) -> Option<DateTime<Utc>> {
     (1900..=9999).contains(&time.year()).then_some(time)
 }
 
-pub(super) fn spelled(time: DateTime<Utc>) -> String {
+pub fn spelled(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Puts what is there; what is not leaves no trace.
-pub(super) fn put(fields: &mut Fields, key: &str, value: Option<impl Into<Value>>) {
+/// Inserts a value that is there.
+pub fn put(fields: &mut Fields, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         fields.insert(key.to_owned(), value.into());
     }
 }
 
-/// Likewise, an object with anything in it.
-pub(super) fn put_part(fields: &mut Fields, key: &str, part: Fields) {
+/// Inserts an object that is not empty.
+pub fn put_part(fields: &mut Fields, key: &str, part: Fields) {
     put(fields, key, Some(part).filter(|part| !part.is_empty()));
 }
 
-/// `Label: value`, a line each, of what there is.
-pub(super) fn lines(parts: &[(&str, Option<String>)]) -> String {
+/// Joins the values that are there, a line `Label: value` each.
+pub fn lines(parts: &[(&str, Option<String>)]) -> String {
     let line = |(label, value): &(&str, Option<String>)| value.as_ref().map(|value| format!("{label}: {value}"));
     parts.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a finished payload says at this place, as text.
-pub(super) fn said(payload: &Value, pointer: &str) -> Option<String> {
+/// A field of a finished payload, as text.
+pub fn said(payload: &Value, pointer: &str) -> Option<String> {
     match payload.pointer(pointer)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -11,18 +11,19 @@ use serde_json::value::RawValue;
 
 use super::{Failed, Found, Item, RawItem, record};
 
-/// No provider gives more than it is asked for, and we ask for a thousand at most.
-pub(super) const MOST: usize = 2_000;
+/// Most records of a page. No provider gives more than it is asked for, and we ask for a thousand at most.
+pub const MOST: usize = 2_000;
 const RECORD_MAX_BYTES: usize = 1024 * 1024;
-/// HubSpot's and Drive's, QuickBooks', and that of a change of Drive's.
+/// The keys under which providers put the id of a record.
 const IDS: [&str; 3] = ["id", "Id", "fileId"];
 
+/// The records of a page, not parsed yet.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Records(Rows<Box<RawValue>>);
+pub struct Records(Rows<Box<RawValue>>);
 
-/// Not too many of something.
+/// A list of at most [`MOST`] values: a longer one does not parse.
 #[derive(Debug)]
-pub(super) struct Rows<T>(pub Vec<T>);
+pub struct Rows<T>(pub Vec<T>);
 
 impl<T> Default for Rows<T> {
     fn default() -> Self {
@@ -53,15 +54,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
     }
 }
 
-/// One record, or why it is none.
-pub(super) type Read = Result<RawItem, Failed>;
+/// One record, or why it could not be read.
+pub type Read = Result<RawItem, Failed>;
 
 impl Records {
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks whether a page is empty")]
     pub fn len(&self) -> usize {
         self.0.0.len()
     }
 
-    /// Each as `map` makes it of the provider's JSON; none of those that it wants nothing of.
+    /// Reads each record by `map`, and leaves out those that `map` passes over.
     pub fn read<'a>(
         &'a self,
         object: &'a str,
@@ -73,22 +75,22 @@ impl Records {
         })
     }
 
-    /// Each as the provider's JSON.
+    /// Parses each record.
     pub fn each<'a>(&'a self, object: &'a str) -> impl Iterator<Item = Result<Value, Failed>> + 'a {
         self.0.0.iter().map(move |record| parsed(object, record))
     }
 
-    /// A part of one, if it is there and has that part.
+    /// A part of one record, if that is there and has the part.
     pub fn head<T: DeserializeOwned>(&self, index: usize) -> Option<T> {
         T::deserialize(parsed("", self.0.0.get(index)?).ok()?).ok()
     }
 
-    /// A part of each, where it has that part.
+    /// A part of each record that has it.
     pub fn heads<'a, T: DeserializeOwned, U>(
         &'a self,
         pick: impl Fn(T) -> Option<U> + 'a,
     ) -> impl Iterator<Item = U> + 'a {
-        // By way of a value, as `map` reads it: of a key that comes twice, both take the last.
+        // By way of a value, as `map` reads it: both take the last of a key that comes twice.
         self.0.0.iter().filter_map(move |record| pick(T::deserialize(parsed("", record).ok()?).ok()?))
     }
 }
@@ -102,7 +104,7 @@ fn parsed(object: &str, record: &RawValue) -> Result<Value, Failed> {
     serde_json::from_str(text).map_err(|_| named("it does not parse"))
 }
 
-/// The id of a record that is not read, where at least that can be. The rest of it is passed over.
+/// The id of a record that cannot be read, where at least the id can be. The rest is stepped over.
 fn id(text: &str) -> Option<Value> {
     struct Id(Option<Value>);
     struct Keys;
@@ -115,7 +117,7 @@ fn id(text: &str) -> Option<Value> {
             let mut id = None;
             while let Some(key) = map.next_key::<String>()? {
                 if IDS.contains(&key.as_str()) {
-                    id = Some(map.next_value()?); // of a key that comes twice the last, as everywhere
+                    id = Some(map.next_value()?); // the last of a key that comes twice, as everywhere
                 } else {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -136,8 +138,13 @@ fn beginning(text: &str) -> String {
     text.chars().take(1_000).collect()
 }
 
-/// What there is of a page: records as memory takes them, and what stays behind.
-pub(super) fn sorted(read: impl Iterator<Item = Read>, item: impl Fn(RawItem) -> Item) -> Found {
+/// The id of a record, as text.
+pub(super) fn id_of(record: &Value) -> Option<String> {
+    IDS.iter().find_map(|key| record.get(key)).and_then(record::plain_id)
+}
+
+/// Sorts a page into records as memory takes them, and those that could not be read.
+pub fn sorted(read: impl Iterator<Item = Read>, item: impl Fn(RawItem) -> Item) -> Found {
     let (mut items, mut failed) = (Vec::new(), Vec::new());
     for record in read {
         match record {

@@ -1,14 +1,14 @@
-//! Following a provider's page tokens without going round for ever: one that gives a token a second time would otherwise be asked until
+//! Follows a provider's page tokens without going round for ever: a provider that gives a token a second time would otherwise be asked until
 //! somebody notices.
 
 use serde::{Deserialize, Serialize};
 
 use super::PullError;
 
-/// The token to ask with, and enough of where we came from. Brent's way: one token is kept as a mark, and moved on after twice as many
-/// steps each time, so a circle of any size is met, with one token to remember.
+/// The token to ask with, and one earlier token. By Brent's algorithm the earlier one is replaced after twice as many steps each time, so a
+/// circle of any size is found with one token to remember.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Trail {
+pub struct Trail {
     pub after: String,
     #[serde(default)]
     mark: String,
@@ -23,7 +23,7 @@ impl Trail {
         Self { mark: token.clone(), after: token, steps: 0, until: 1 }
     }
 
-    /// Onto the next token; none when we have been there.
+    /// Moves on to the next token; none when we have been there.
     fn on(self, token: String) -> Option<Self> {
         if token == self.after || token == self.mark {
             return None;
@@ -37,12 +37,12 @@ impl Trail {
 }
 
 /// The trail to the page that an answer named.
-pub(super) fn follow(who: &'static str, asked: Option<Trail>, token: String) -> Result<Trail, PullError> {
+pub fn follow(who: &'static str, asked: Option<Trail>, token: String) -> Result<Trail, PullError> {
     let Some(asked) = asked else { return Ok(Trail::start(token)) };
     asked.on(token).ok_or_else(|| same_page(who))
 }
 
-pub(super) fn same_page(who: &'static str) -> PullError {
+pub fn same_page(who: &'static str) -> PullError {
     PullError::Unreadable { what: format!("{who} gave the same page again"), raw: String::new() }
 }
 
@@ -58,10 +58,10 @@ mod tests {
         };
         let mut trail = None;
         for step in 0..10_000 {
-            match follow("HubSpot", trail, token(step)) {
+            match follow("Acme", trail, token(step)) {
                 Ok(next) => trail = Some(next),
                 Err(error) => {
-                    assert_eq!(error.to_string(), "HubSpot gave the same page again");
+                    assert_eq!(error.to_string(), "Acme gave the same page again");
                     return step;
                 }
             }
@@ -86,7 +86,7 @@ mod tests {
         for step in 1..5_000 {
             let stored = serde_json::to_value(&trail).expect("JSON");
             let read: Trail = serde_json::from_value(stored).expect("a trail");
-            trail = follow("HubSpot", Some(read), step.to_string()).expect("a new token");
+            trail = follow("Acme", Some(read), step.to_string()).expect("a new token");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! How a source comes to be connected, reconnected and let go.
+//! Connects sources, reconnects them and lets them go.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use connectors::pull::oauth::GrantError;
 use connectors::pull::{Account, Identity, PullError};
-use domain::{Fault, Provider, Secret, SourceId, SourceStatus, TenantId, Transport};
+use domain::{Fault, Secret, SourceId, SourceStatus, TenantId, Transport};
 use rand::RngExt as _;
 use store::oauth::{self, Trip};
 use store::queue::Queue;
@@ -12,7 +12,7 @@ use store::sources::{self, NewSource, Source, Tone};
 use store::tokens::{self, Pair};
 use store::{Tx, forgotten};
 
-use super::{Paced, jobs};
+use super::{Paced, Provider, jobs};
 use crate::Env;
 use crate::work::Lane as _;
 use crate::work::lanes::forget::Forget;
@@ -20,8 +20,12 @@ use crate::work::lanes::forget::Forget;
 /// Why nothing was connected, in words for the person who tried.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("{0} is not set up here: set {1}_CLIENT_ID and {1}_CLIENT_SECRET, then try again")]
-    NotSetUp(&'static str, &'static str),
+    #[error("{0} is not set up here: set {1} and {2}, then try again")]
+    NotSetUp(&'static str, &'static str, &'static str),
+    #[error("{0} has no pages to connect by: give its key")]
+    ByKeyAlone(&'static str),
+    #[error("{0} has no sample data")]
+    NoSamples(&'static str),
     #[error(
         "this way back from the provider was used already, is older than ten minutes, or was not begun in this session: connect again"
     )]
@@ -32,7 +36,7 @@ pub enum ConnectError {
     BadCode,
     #[error("{0} refuses our client id or secret: check its settings")]
     OurClient(&'static str),
-    /// Said by the provider of the key or token that it was given.
+    /// The provider refused the key or token.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -51,7 +55,7 @@ pub enum ConnectError {
     Store(#[from] store::Error),
 }
 
-/// Where a person is sent, and what brings them back.
+/// Begins a consent: returns the address at the provider, and stores the state that the person comes back with.
 pub async fn authorize(
     env: &Env,
     tenant_id: TenantId,
@@ -70,17 +74,17 @@ pub async fn authorize(
     if let Some(id) = reconnect {
         check_kept(&mut tx, tenant_id, id).await?;
     }
-    oauth::start(&mut tx, &env.vault, provider, &state, session, &trip).await?;
+    oauth::start(&mut tx, &env.vault, provider.name, &state, session, &trip).await?;
     tx.commit().await?;
     Ok(url)
 }
 
-/// Exactly what the provider was told: nothing of a request decides where a code goes.
+/// The address that a person comes back to. It depends on settings alone, never on a request.
 pub fn redirect_uri(env: &Env, provider: Provider) -> String {
     format!("{}/oauth/{provider}/callback", env.config.base_url())
 }
 
-/// Where a browser that is signed in begins the way to the provider and back.
+/// The page of ours where a browser that is signed in begins a consent.
 pub fn start_url(env: &Env, provider: Provider, reconnect: Option<SourceId>, transport: Transport) -> String {
     let mut query: Vec<String> = reconnect.iter().map(|id| format!("source={id}")).collect();
     if transport != Transport::default() {
@@ -94,17 +98,35 @@ fn random() -> Secret {
     Secret::new(URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 32]>()))
 }
 
-/// What a provider sends a person back with.
+/// The parameters that a provider sends a person back with.
 #[derive(Debug, Default)]
 pub struct Returned {
     pub state: String,
     pub code: Option<String>,
     pub error: Option<String>,
-    /// QuickBooks says here which company it is.
-    pub realm: Option<String>,
+    /// The account, where the provider tells it there.
+    pub account: Option<String>,
 }
 
-/// A person comes back: the state is used up whatever else is wrong, the code becomes tokens, and the source is connected or goes on.
+impl Returned {
+    /// Reads the parameters of the address that a provider sends a person back to.
+    pub fn read<'a>(provider: Provider, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let account = provider.oauth.as_ref().and_then(|oauth| oauth.account_parameter);
+        let mut returned = Self::default();
+        for (name, value) in parameters {
+            match name {
+                "state" => returned.state = value.to_owned(),
+                "code" => returned.code = Some(value.to_owned()),
+                "error" => returned.error = Some(value.to_owned()),
+                name if account == Some(name) => returned.account = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        returned
+    }
+}
+
+/// Ends a consent: uses up the state, whatever else is wrong, exchanges the code for tokens, and connects the source or has it go on.
 pub async fn returned(
     env: &Env,
     tenant_id: TenantId,
@@ -115,23 +137,23 @@ pub async fn returned(
     let app = env.providers.app(provider).ok_or(not_set_up(provider))?;
     let mut tx = env.db.begin().await?;
     let state = Secret::new(returned.state.clone());
-    let trip = oauth::finish(&mut tx, &env.vault, provider, tenant_id, &state, session).await?;
+    let trip = oauth::finish(&mut tx, &env.vault, provider.name, tenant_id, &state, session).await?;
     tx.commit().await?; // used up, also when what follows fails
     let trip = trip.ok_or(ConnectError::UnknownState)?;
     if let Some(error) = &returned.error {
-        return Err(ConnectError::Denied(provider.label(), plain(error)));
+        return Err(ConnectError::Denied(provider.label, plain(error)));
     }
     let code = returned.code.as_deref().ok_or(ConnectError::BadCode)?;
     let grant = app.exchange(&env.http, code, &trip.redirect_uri, &trip.verifier).await;
     let grant = grant.map_err(|error| match error {
         GrantError::Revoked { .. } => ConnectError::BadCode,
-        GrantError::OurClient => ConnectError::OurClient(provider.label()),
+        GrantError::OurClient => ConnectError::OurClient(provider.label),
         GrantError::Wait { .. } => {
-            ConnectError::Trouble(format!("{} asked us to wait: try again later", provider.label()))
+            ConnectError::Trouble(format!("{} asked us to wait: try again later", provider.label))
         }
         GrantError::Passing(words) | GrantError::Unknown(words) => ConnectError::Trouble(words),
     })?;
-    let identity = identify(env, provider, &grant.access_token, returned.realm.as_deref()).await?;
+    let identity = identify(env, provider, &grant.access_token, returned.account.as_deref()).await?;
     let pair = Pair {
         access: &grant.access_token,
         refresh: grant.refresh_token.as_ref(),
@@ -140,7 +162,7 @@ pub async fn returned(
     connect(env, tenant_id, provider, trip.transport, trip.source_id, &identity, &grant.scopes, &pair).await
 }
 
-/// Connects an account by a key that a person made at the provider; HubSpot's private apps have such.
+/// Connects an account by a key that a person made at the provider.
 pub async fn with_key(
     env: &Env,
     tenant_id: TenantId,
@@ -149,8 +171,8 @@ pub async fn with_key(
     reconnect: Option<SourceId>,
     transport: Transport,
 ) -> Result<SourceId, ConnectError> {
-    if provider != Provider::Hubspot {
-        return Err(ConnectError::NoKeys(provider.label()));
+    if provider.key.is_none() {
+        return Err(ConnectError::NoKeys(provider.label));
     }
     check(env, provider, transport)?;
     let identity = identify(env, provider, key, None).await?;
@@ -160,18 +182,21 @@ pub async fn with_key(
 
 /// Connects sample data.
 pub async fn with_fixtures(env: &Env, tenant_id: TenantId, provider: Provider) -> Result<SourceId, ConnectError> {
-    let identity = Identity { account: "fixtures".into(), name: format!("{} sample data", provider.label()) };
+    if !provider.has_samples() {
+        return Err(ConnectError::NoSamples(provider.label));
+    }
+    let identity = Identity { account: "fixtures".into(), name: format!("{} sample data", provider.label) };
     let key = Secret::new("fixtures");
     let pair = Pair { access: &key, refresh: None, expires_in: None };
     connect(env, tenant_id, provider, Transport::Fixtures, None, &identity, &[], &pair).await
 }
 
-/// Whether anything here reads that provider so.
+/// Fails if nothing here reads the provider by this transport.
 fn check(env: &Env, provider: Provider, transport: Transport) -> Result<(), ConnectError> {
-    env.providers.connector(provider, transport).map(|_| ()).ok_or(ConnectError::NotRead(provider.label()))
+    env.providers.connector(provider, transport).map(|_| ()).ok_or(ConnectError::NotRead(provider.label))
 }
 
-/// A source that is being forgotten is not connected again: its tokens would go with it.
+/// Fails for a source that is being forgotten: its new tokens would be removed with it.
 async fn check_kept(tx: &mut Tx, tenant_id: TenantId, id: SourceId) -> Result<(), ConnectError> {
     let is_going = forgotten::under_way(tx, tenant_id).await?.contains(&id.0);
     if is_going { Err(ConnectError::Forgotten) } else { Ok(()) }
@@ -181,12 +206,12 @@ async fn identify(
     env: &Env,
     provider: Provider,
     token: &Secret,
-    realm: Option<&str>,
+    account: Option<&str>,
 ) -> Result<Identity, ConnectError> {
     let connector = env.providers.connector(provider, Transport::Rest);
     let connector = connector.ok_or(not_set_up(provider))?;
     let pace = Paced::new(&env.db, provider, SourceId::new(), env.config.pull_rate_factor);
-    let account = Account { token, account: realm.unwrap_or_default(), pace: &pace };
+    let account = Account { token, account: account.unwrap_or_default(), pace: &pace };
     connector.identify(&account).await.map_err(|error| match error {
         PullError::Unauthorized { who } => ConnectError::Refused(format!("{who} refused the key or token")),
         refused @ PullError::Forbidden { .. } => ConnectError::Refused(refused.to_string()),
@@ -194,7 +219,7 @@ async fn identify(
     })
 }
 
-/// The source with its tokens, in one transaction; then its first sync, or the one that had stopped.
+/// Stores the source with its tokens in one transaction, and starts its first sync or the one that had stopped.
 #[expect(clippy::too_many_arguments, reason = "one place where all of it comes together")]
 async fn connect(
     env: &Env,
@@ -214,15 +239,15 @@ async fn connect(
             check_kept(&mut tx, tenant_id, id).await?;
             let source = sources::load(&mut tx, tenant_id, id).await?.ok_or(ConnectError::UnknownState)?;
             let account = source.account.as_deref().unwrap_or_default();
-            if account != identity.account || source.provider() != Some(provider) {
+            if account != identity.account || source.provider != provider.name {
                 return Err(ConnectError::OtherAccount(identity.account.clone(), account.to_owned()));
             }
-            // Who asks for nothing else has it read as before.
+            // Unless another transport is asked for, it is read as before.
             Some((id, if transport == Transport::default() { source.transport() } else { transport }))
         }
         // An account that is connected already is the same source.
         None => {
-            let id = sources::of_account(&mut tx, tenant_id, provider, &identity.account).await?;
+            let id = sources::of_account(&mut tx, tenant_id, provider.name, &identity.account).await?;
             if let Some(id) = id {
                 sources::locked_status(&mut tx, tenant_id, id).await?;
                 check_kept(&mut tx, tenant_id, id).await?;
@@ -238,13 +263,13 @@ async fn connect(
         None => {
             let name = if identity.name.trim().is_empty() { &identity.account } else { &identity.name };
             let name: String = name.chars().take(200).collect();
-            let new = NewSource { provider, name: &name, account: &identity.account, transport, scopes };
+            let new = NewSource { provider: provider.name, name: &name, account: &identity.account, transport, scopes };
             sources::insert(&mut tx, at, tenant_id, &new).await?
         }
     };
     let version = tokens::held(&mut tx, at, tenant_id, id).await?.map_or(0, |held| held.version);
     if pair.refresh.is_none() {
-        // What was allowed before must not be renewed in its place: it may be why somebody reconnects.
+        // The old consent must not be renewed instead: it may be the reason to reconnect.
         tokens::drop_refresh(&mut tx, tenant_id, id).await?;
     }
     if !tokens::store(&mut tx, &env.vault, at, tenant_id, id, version, pair).await? {
@@ -266,7 +291,7 @@ async fn connect(
     Ok(id)
 }
 
-/// Lets a source go: its tokens are removed at once and nothing is synced any more. What it brought stays, until it is forgotten.
+/// Disconnects a source: its tokens are removed at once and nothing is synced any more. Its documents stay until it is forgotten.
 pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::Result<bool> {
     let disconnected = env.db.write(async |tx| {
         let Some(source) = sources::load(tx, tenant_id, id).await? else { return Ok(false) };
@@ -278,7 +303,7 @@ pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::
 
 async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
     let (at, tenant_id, id) = (env.clock.sql(), TenantId(source.tenant_id), SourceId(source.id));
-    // Its job first: whoever ends one has locked the message before the source.
+    // Its job first: every code path that ends a job locks the message before the source.
     if let Some(job_id) = store::jobs::live(tx, tenant_id, id).await? {
         jobs::stop(env, tx, tenant_id, job_id).await?;
     }
@@ -288,7 +313,7 @@ async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
     sources::tell(tx, at, tenant_id, id, None, Tone::Info, "Disconnected; what it brought is kept").await
 }
 
-/// Lets a source go and has everything removed that came from it. Returns what will go, by kind. Asked twice, it is done once.
+/// Disconnects a source and has everything removed that came from it. Returns the counts by kind. A second call changes nothing.
 pub async fn forget(
     env: &Env,
     tenant_id: TenantId,
@@ -310,7 +335,7 @@ pub async fn forget(
         if forgotten::under_way(tx, tenant_id).await?.contains(&id.0) {
             return Ok(Some(counted));
         }
-        let forgotten_id = forgotten::begin(tx, tenant_id, source.label(), by).await?;
+        let forgotten_id = forgotten::begin(tx, tenant_id, env.providers.label(&source.provider), by).await?;
         Queue::new(Forget::NAME)?.send(tx, tenant_id, &[Forget { source_id: id, forgotten_id }]).await?;
         Ok(Some(counted))
     });
@@ -318,19 +343,13 @@ pub async fn forget(
 }
 
 fn not_set_up(provider: Provider) -> ConnectError {
-    ConnectError::NotSetUp(provider.label(), settings(provider))
-}
-
-/// What the names of a provider's settings begin with: `HUBSPOT` of `HUBSPOT_CLIENT_ID`.
-pub fn settings(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Hubspot => "HUBSPOT",
-        Provider::GoogleDrive => "GOOGLE",
-        Provider::Quickbooks => "QUICKBOOKS",
+    match super::words::settings(provider) {
+        Some([id, secret]) => ConnectError::NotSetUp(provider.label, id, secret),
+        None => ConnectError::ByKeyAlone(provider.label),
     }
 }
 
-/// A provider's word for what went wrong, if it is one: its sentences are not shown.
+/// The provider's error code, if it is a plain word: its sentences are not shown.
 fn plain(word: &str) -> String {
     let is_word = (1..=60).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     if is_word { word.to_owned() } else { "no reason given".into() }

@@ -1,5 +1,5 @@
-//! What a person decides about a source beyond its syncs, for the pages, the API and the command line: what becomes of records that could not
-//! be read, and how often it is synced.
+//! A person's decisions about a source, for the pages, the API and the command line: retry or skip records that could not be read, and how
+//! often it is synced.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use super::jobs::{self, Asked};
 use super::words::cadence;
 use crate::Env;
 
-/// So many one job reads again: what one commit writes.
+/// How many records one job reads again: as many as one commit writes.
 pub const MOST: usize = 500;
-/// So many are looked at for those.
+/// How many failures are looked at to find them.
 const LOOKED_AT: i64 = 10_000;
 
-/// What came of asking for records to be read again.
+/// The outcome of a retry of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// So many, by a job of their own.
+    /// A job reads so many records again.
     Started(JobId, usize),
     /// A sync is under way, which may read them.
     Running(JobId),
-    /// Nothing of that name could not be read.
+    /// No failure has that name.
     Unknown,
     /// It has no id that the provider could be asked by.
     Nameless,
@@ -87,7 +87,7 @@ pub async fn skip(env: &Env, tenant_id: TenantId, source_id: SourceId, external_
     skipped.await
 }
 
-/// Has a source synced so often, counted from now. False: there is no such source.
+/// Sets how often a source is synced, counted from now. False: there is no such source.
 pub async fn set_sync_every(env: &Env, tenant_id: TenantId, id: SourceId, every: Duration) -> store::Result<bool> {
     let set = env.db.write(async |tx| {
         let Some(source) = sources::get(tx, tenant_id, id).await? else { return Ok(false) };

@@ -1,9 +1,9 @@
-//! What a person, or a schedule, does about syncs: start one, stop it, have it tried again, leave a record out.
+//! Starts, stops and retries syncs, for people and schedules.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use connectors::pull::is_named;
 use domain::item::Action;
-use domain::{Caller, Fault, JobId, JobKind, JobStatus, Provider, SourceId, SourceStatus, TenantId};
+use domain::{Caller, Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
 use serde_json::{Value, json};
 use store::queue::Queue;
 use store::sources::{self, Source, Tone};
@@ -19,7 +19,7 @@ const SPREAD_SECS: u64 = 4 * 3_600;
 /// A week, and some hours less: the night of a full pass stays the same.
 const FULL_EVERY: TimeDelta = TimeDelta::hours(7 * 24 - 12);
 
-/// What came of asking for a sync.
+/// The outcome of asking for a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Started(JobId),
@@ -58,7 +58,7 @@ fn why_not(source: &Source) -> &'static str {
     }
 }
 
-/// A job and its message, in the caller's transaction, for a source that is synced.
+/// Inserts a job and its message in the caller's transaction, for a source that is synced.
 pub(crate) async fn queue(
     env: &Env,
     tx: &mut Tx,
@@ -69,7 +69,7 @@ pub(crate) async fn queue(
 ) -> store::Result<Asked> {
     let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
     if let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? {
-        // A paused job of a source that is not was left behind.
+        // A paused job of a source that is not paused was left behind.
         let job = jobs::get(tx, tenant_id, job_id).await?;
         let Some(job) = job.filter(|job| job.status() == JobStatus::Paused) else { return Ok(Asked::Running(job_id)) };
         resume(env, tx, tenant_id, job_id, source_id, job.kind()).await?;
@@ -105,18 +105,17 @@ pub async fn sync_due(env: &Env) -> Result<usize, Fault> {
     }
 }
 
-/// Whether everything is read again, for what no delta tells: records that were purged or merged, and who belongs to whom. Drive's changes
-/// tell all of it, and a full pass would bring in what the cap on its first sync left out. One that was given up is not due at once: what
-/// changes comes in meanwhile.
+/// Whether everything is read again, for what no delta tells: records that were purged or merged, and which records belong together. A full
+/// pass that was given up is not due at once: changes come in meanwhile.
 async fn is_full_due(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<bool> {
-    if source.provider() == Some(Provider::GoogleDrive) {
+    if env.providers.named(&source.provider).is_ok_and(|provider| provider.has_complete_deltas) {
         return Ok(false);
     }
     let since = env.clock.now() - FULL_EVERY;
     Ok(!jobs::has_full_since(tx, TenantId(source.tenant_id), SourceId(source.id), since).await?)
 }
 
-/// When a source is synced next. Daily ones at night, each at its own time, so that they do not all begin together.
+/// The time of a source's next sync. Daily syncs run at night, each at its own time, so that they do not all begin together.
 pub fn next_sync(now: DateTime<Utc>, every_secs: f64, source_id: SourceId) -> DateTime<Utc> {
     let own = source_id.0.as_u128() as u64 % SPREAD_SECS;
     let every = TimeDelta::milliseconds((every_secs * 1_000.0) as i64);
@@ -127,7 +126,7 @@ pub fn next_sync(now: DateTime<Utc>, every_secs: f64, source_id: SourceId) -> Da
     midnight + TimeDelta::hours(i64::from(NIGHT)) + TimeDelta::seconds(i64::try_from(own).unwrap_or(0))
 }
 
-/// Has a failed or cancelled job go on from where it was. False: there is no such job, or it is not over.
+/// Continues a failed or cancelled job where it stopped. False: there is no such job, or it is not over.
 pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool> {
     let retried = env.db.write(async |tx| {
         let Some(job) = jobs::get(tx, caller.tenant_id, id).await? else { return Ok(false) };
@@ -169,8 +168,7 @@ pub(crate) async fn resume(
     Ok(())
 }
 
-/// Ends a job where it is: what it has brought stays. A worker that has it in hand finds that out at its next page. False: there is no such
-/// job, or it is over.
+/// Cancels a job; its documents stay. The worker that runs it notices at its next page. False: there is no such job, or it is over.
 pub async fn cancel(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool> {
     let cancelled = env.db.write(async |tx| {
         let is_ended = stop(env, tx, caller.tenant_id, id).await?;
@@ -179,7 +177,7 @@ pub async fn cancel(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool
     cancelled.await
 }
 
-/// The same in the caller's transaction. The message before the job: whoever writes a page has locked them in that order.
+/// The same in the caller's transaction. It locks the message before the job, in the order in which pages are written.
 pub(crate) async fn stop(env: &Env, tx: &mut Tx, tenant_id: TenantId, id: JobId) -> store::Result<bool> {
     let at = env.clock.sql();
     let job = jobs::get(tx, tenant_id, id).await?;
@@ -220,7 +218,7 @@ pub async fn retry_failures(
     asked.await
 }
 
-/// A source stops being synced, and what runs stops at its next page; `resume_source` goes on from there.
+/// Pauses a source. A running sync stops at its next page; `resume_source` continues from there.
 pub async fn pause_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
     let paused = env.db.write(async |tx| {
         let at = env.clock.sql();
@@ -235,7 +233,7 @@ pub async fn pause_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -
     paused.await
 }
 
-/// A paused source is synced again: its job goes on where it stopped, or a new one looks for what changed.
+/// Resumes a paused source: its job continues where it stopped, or a new one reads the changes.
 pub async fn resume_source(env: &Env, tenant_id: TenantId, source_id: SourceId) -> store::Result<bool> {
     let resumed = env.db.write(async |tx| {
         let at = env.clock.sql();
@@ -251,7 +249,7 @@ pub async fn resume_source(env: &Env, tenant_id: TenantId, source_id: SourceId) 
     resumed.await
 }
 
-/// What was stopped by a pause or by a token that was no longer good goes on; else what changed meanwhile is looked for.
+/// Continues a job that a pause or a bad token stopped; otherwise reads the changes since.
 pub(crate) async fn go_on(env: &Env, tx: &mut Tx, source: &Source, by: &str) -> store::Result<()> {
     let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
     if jobs::live(tx, tenant_id, source_id).await?.is_none() {

@@ -3,20 +3,22 @@
 use std::time::Duration;
 
 use connectors::pull::{Limit, Pace, PullError};
-use domain::{Provider, SourceId};
+use domain::SourceId;
 use futures_util::future::BoxFuture;
 use store::Db;
 use store::gates;
 
-/// Longer waits are the item's, not this task's: no slot is held meanwhile.
+use super::Provider;
+
+/// The longest wait of a task. For a longer one its item is put back, so that no slot is held.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One source's turns. Its limits are those of the account, so they are kept by source.
+/// The turns of one source. Limits belong to the account, so they are kept by source.
 pub struct Paced {
     db: Db,
     provider: Provider,
     source_id: SourceId,
-    /// What the account is allowed, where somebody said so, instead of the provider's usual.
+    /// Multiplies the provider's usual limits.
     factor: f64,
 }
 
@@ -26,8 +28,8 @@ impl Paced {
     }
 }
 
-/// How much there is at most at a time, and how long until as much is back. Who was idle may spend a quarter of a limit at once, and three
-/// quarters come back while its time passes: together never more than the limit.
+/// The size of a bucket and the time in which it fills. After idling, a quarter of a limit may be spent at once, and three quarters come back
+/// within its window: together never more than the limit.
 fn bucket(limit: &Limit, factor: f64) -> (f64, Duration) {
     (f64::from(limit.units) * factor / 4.0, Duration::from_secs(u64::from(limit.per_secs)) / 3)
 }
@@ -46,7 +48,7 @@ impl Pace for Paced {
                 Err(error) => return Err(PullError::Passing(format!("our own count of requests: {error}"))),
             };
             if wait > PATIENCE {
-                return Err(PullError::RateLimited { who: self.provider.label(), retry_after: wait });
+                return Err(PullError::RateLimited { who: self.provider.label, retry_after: wait });
             }
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
@@ -58,13 +60,13 @@ impl Pace for Paced {
 
 #[cfg(test)]
 mod tests {
-    use connectors::pull::endpoints::{GOOGLE_DRIVE, HUBSPOT, HUBSPOT_SEARCH, QUICKBOOKS_MINUTE, QUICKBOOKS_SECOND};
+    use connectors::pull::ALL;
 
     use super::*;
 
     #[test]
     fn never_more_than_a_limit_goes_out_in_its_time() {
-        for limit in [&HUBSPOT, &HUBSPOT_SEARCH, &QUICKBOOKS_SECOND, &QUICKBOOKS_MINUTE, &GOOGLE_DRIVE] {
+        for limit in ALL.iter().flat_map(|provider| provider.limits) {
             let (most, per) = bucket(limit, 1.0);
             let in_its_time = most + most / per.as_secs_f64() * f64::from(limit.per_secs);
             assert!(in_its_time < f64::from(limit.units) + 0.01, "{}: {in_its_time}", limit.name);

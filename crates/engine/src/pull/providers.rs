@@ -1,47 +1,73 @@
-//! Whom sources are at, by the settings: how each provider is reached, and with which app of ours.
+//! The providers of this process, by the settings: how each is reached, and with which app of ours.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use connectors::Http;
 use connectors::pull::oauth::OauthApp;
-use connectors::pull::{self, Connector, Endpoints};
-use domain::{Provider, Transport};
+use connectors::pull::{self, ALL, Connector, Provider};
+use domain::Transport;
 
 use crate::Config;
 
+/// Every provider that this process knows.
 pub struct Providers {
+    known: Vec<Provider>,
     apps: HashMap<Provider, OauthApp>,
     rest: HashMap<Provider, Arc<dyn Connector>>,
     mcp: HashMap<Provider, Arc<dyn Connector>>,
     use_fixtures: bool,
 }
 
+/// A row, an address or a person names a provider that this program does not know.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is none of {known}")]
+pub struct UnknownProvider {
+    pub name: String,
+    known: String,
+}
+
 impl Providers {
+    /// All providers of the program.
     pub fn from_config(config: &Config, http: &Http) -> anyhow::Result<Self> {
-        let (mut apps, mut rest, mut mcp) = (HashMap::new(), HashMap::new(), HashMap::new());
-        for provider in Provider::ALL.iter().copied() {
-            let endpoints = endpoints(config, provider);
-            let (id, secret) = match provider {
-                Provider::Hubspot => (&config.hubspot_client_id, &config.hubspot_client_secret),
-                Provider::GoogleDrive => (&config.google_client_id, &config.google_client_secret),
-                Provider::Quickbooks => (&config.quickbooks_client_id, &config.quickbooks_client_secret),
-            };
-            if let (Some(id), Some(secret)) = (id, secret) {
-                apps.insert(provider, OauthApp::new(provider, &endpoints, id, secret.clone()));
-            }
-            if let Some(url) = &endpoints.mcp_url {
-                mcp.insert(provider, pull::mcp(provider, url, http, config.drive_initial_sync_max_files)?);
-            }
-            rest.insert(provider, pull::rest(provider, &endpoints, http, config.drive_initial_sync_max_files));
-        }
-        Ok(Self { apps, rest, mcp, use_fixtures: config.integrations_use_fixtures })
+        Self::new(config, http, ALL)
     }
 
-    /// Has a provider's own API read by this instead.
+    /// These providers, in this order.
+    pub fn new(config: &Config, http: &Http, known: &[Provider]) -> anyhow::Result<Self> {
+        let settings = &config.providers;
+        let (mut apps, mut rest, mut mcp) = (HashMap::new(), HashMap::new(), HashMap::new());
+        for provider in known.iter().copied() {
+            apps.extend(OauthApp::new(provider, settings).map(|app| (provider, app)));
+            mcp.extend(pull::mcp(provider, settings, http)?.map(|connector| (provider, connector)));
+            rest.insert(provider, (provider.rest)(http, settings));
+        }
+        Ok(Self { known: known.to_vec(), apps, rest, mcp, use_fixtures: config.integrations_use_fixtures })
+    }
+
+    /// Reads a provider's own API by this connector instead.
     pub fn with_connector(mut self, provider: Provider, connector: Arc<dyn Connector>) -> Self {
         self.rest.insert(provider, connector);
         self
+    }
+
+    /// In the order in which people see them.
+    pub fn all(&self) -> &[Provider] {
+        &self.known
+    }
+
+    /// The provider of this name, as rows and addresses spell it.
+    pub fn named(&self, name: &str) -> Result<Provider, UnknownProvider> {
+        let known = self.known.iter().copied().find(|provider| provider.name == name);
+        known.ok_or_else(|| {
+            let known: Vec<&str> = self.known.iter().map(|provider| provider.name).collect();
+            UnknownProvider { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    /// A provider's name as people call it. A provider that this program does not know is called as its rows call it.
+    pub fn label<'a>(&self, name: &'a str) -> &'a str {
+        self.named(name).map_or(name, |provider| provider.label)
     }
 
     /// Our app at the provider, if it is set up.
@@ -49,11 +75,11 @@ impl Providers {
         self.apps.get(&provider)
     }
 
-    /// What reads a source. Sample data where the settings say so, whatever the source was connected with.
+    /// The connector that reads a source. Sample data where the settings say so, however the source was connected.
     pub fn connector(&self, provider: Provider, transport: Transport) -> Option<Arc<dyn Connector>> {
         match transport {
-            _ if self.use_fixtures => Some(pull::fixtures(provider)),
-            Transport::Fixtures => Some(pull::fixtures(provider)),
+            _ if self.use_fixtures => pull::fixtures(provider),
+            Transport::Fixtures => pull::fixtures(provider),
             Transport::Rest => self.rest.get(&provider).cloned(),
             Transport::Mcp => self.mcp.get(&provider).cloned(),
         }
@@ -61,31 +87,5 @@ impl Providers {
 
     pub fn uses_fixtures(&self) -> bool {
         self.use_fixtures
-    }
-}
-
-fn endpoints(config: &Config, provider: Provider) -> Endpoints {
-    match provider {
-        Provider::Hubspot => Endpoints {
-            api_url: config.hubspot_api_url.clone(),
-            authorize_url: config.hubspot_authorize_url.clone(),
-            token_url: config.hubspot_token_url.clone(),
-            mcp_url: config.hubspot_mcp_url.clone(),
-            version: Some(config.hubspot_api_version.clone()),
-        },
-        Provider::GoogleDrive => Endpoints {
-            api_url: config.drive_api_url.clone(),
-            authorize_url: config.google_authorize_url.clone(),
-            token_url: config.google_token_url.clone(),
-            mcp_url: None,
-            version: None,
-        },
-        Provider::Quickbooks => Endpoints {
-            api_url: config.quickbooks_api_url.clone(),
-            authorize_url: config.quickbooks_authorize_url.clone(),
-            token_url: config.quickbooks_token_url.clone(),
-            mcp_url: None,
-            version: None,
-        },
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use connectors::pull::oauth::GrantError;
-use domain::{Fault, Provider, Secret, SourceId, TenantId};
+use domain::{Fault, Secret, SourceId, TenantId};
 use rand::RngExt as _;
 use store::crash::{self, Point};
 use store::sources::{self, Tone};
@@ -18,18 +18,19 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::Provider;
 use crate::Env;
 use crate::work::DB_LIMIT;
 
-/// How long a refresh is nobody else's; renewed while its reply is awaited.
+/// How long a refresh is reserved; extended while its reply is awaited.
 const LEASE: Duration = Duration::from_secs(45);
-/// How long a worker waits for a token that is being refreshed. Longer waits are its item's.
+/// How long a worker waits for a token that is being refreshed. For a longer wait its item is put back.
 const PATIENCE: Duration = Duration::from_secs(35);
 /// A pair that was refused that soon after it was stored will not get better by another refresh.
 const FRESH_SECS: f64 = 300.0;
 /// For providers that do not say how long a token lives.
 pub(super) const ASSUMED_LIFE: Duration = Duration::from_secs(1_800);
-/// Nobody is asked again for so long once our own client was refused.
+/// How long no token is asked for after our own client was refused.
 const OUR_FAULT: Duration = Duration::from_secs(900);
 /// A pair in hand is worth many tries to store it.
 const STORE_TRIES: u32 = 60;
@@ -39,7 +40,7 @@ const STORE_TRIES: u32 = 60;
 pub struct Token {
     pub access: Secret,
     pub version: i64,
-    /// Then it has to be refreshed. None: it does not expire.
+    /// When it has to be refreshed. None: it does not expire.
     pub good_until: Option<Instant>,
 }
 
@@ -66,7 +67,7 @@ impl From<store::Error> for NoToken {
     }
 }
 
-/// How refreshing goes about its time; tests are less patient.
+/// The times of a refresh; tests use shorter ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     pub lease: Duration,
@@ -79,7 +80,7 @@ impl Default for Timing {
     }
 }
 
-/// A good token of the source.
+/// Returns a good token of the source.
 pub async fn token(env: &Env, tenant_id: TenantId, source_id: SourceId, provider: Provider) -> Result<Token, NoToken> {
     token_within(env, tenant_id, source_id, provider, Timing::default()).await
 }
@@ -98,7 +99,7 @@ pub async fn token_within(
         if held.status == "token_refresh_failed" {
             return Err(NoToken::Reconnect);
         }
-        // One that was refreshed just now is used whatever is left of it: another refresh would give no better one.
+        // A token that was refreshed just now is used however short it lives: another refresh would give no better one.
         let is_new = seen.is_some_and(|seen| held.version > seen);
         if let Some(token) = usable(env, tenant_id, &held, is_new).await? {
             return Ok(token);
@@ -150,7 +151,7 @@ pub async fn token_within(
     }
 }
 
-/// For how long nobody is asked for a new token, because it is our own client that is refused. Good tokens are used meanwhile.
+/// How long no new token is asked for, because our own client is refused. Good tokens are used meanwhile.
 async fn left_alone(env: &Env, provider: Provider) -> Result<Option<Duration>, NoToken> {
     let closed = within(DB_LIMIT, async {
         let mut conn = env.db.acquire().await?;
@@ -168,7 +169,7 @@ async fn held(env: &Env, tenant_id: TenantId, source_id: SourceId) -> Result<Hel
     looked.await?.ok_or(NoToken::Failed(Fault::Refused { what: "the source is gone".into() }))
 }
 
-/// What is stored, if it is good now, or `is_new`. A key without a refresh token is good until its provider refuses it.
+/// The stored token, if it is good now, or `is_new`. A key without a refresh token is good until its provider refuses it.
 async fn usable(env: &Env, tenant_id: TenantId, held: &Held, is_new: bool) -> Result<Option<Token>, NoToken> {
     let Some(access_id) = held.access_id else {
         return Err(NoToken::Failed(Fault::Refused { what: "the source has no token: reconnect it".into() }));
@@ -188,14 +189,14 @@ async fn usable(env: &Env, tenant_id: TenantId, held: &Held, is_new: bool) -> Re
     Ok(access.map(|access| Token { access, version: held.version, good_until }))
 }
 
-/// For how long it is good: a little less than it lives, but half of its life at least.
+/// How long a token is good: a little less than it lives, but half of its life at least.
 fn good_secs(held: &Held, skew_secs: u64) -> f64 {
     let half = held.life_secs.map_or(f64::INFINITY, |life| (life / 2.0).max(0.0));
     held.left_secs.unwrap_or(0.0) - (skew_secs as f64).min(half)
 }
 
-/// Until the version moves, without holding a connection. Whoever refreshed and failed has let go; then we wait with our item, or a crowd
-/// would ask a provider that is down one after the other.
+/// Waits until the version changes, without holding a connection. When the refresh failed, its lease is free; then the item waits, since
+/// otherwise many workers would ask a provider that is down, one after the other.
 async fn wait_for_other(
     env: &Env,
     tenant_id: TenantId,
@@ -282,7 +283,7 @@ impl Refresh {
                 self.let_go(true).await;
                 Err(NoToken::Failed(Fault::Transient(anyhow!(words).context("its token could not be refreshed"))))
             }
-            // The pair may be exchanged: whoever tries once more with it knows that.
+            // The refresh token may be spent. The next try with it knows that.
             Err(GrantError::Unknown(words)) => {
                 self.let_go(false).await;
                 Err(NoToken::Failed(Fault::Transient(
@@ -292,13 +293,13 @@ impl Refresh {
         }
     }
 
-    /// Nobody is asked for a while, no job ends, and a person is told (`health`).
+    /// Asks for no token for a while. No job ends, and `health` tells a person.
     async fn our_fault(&self, code: &str, why: &'static str) -> store::Result<NoToken> {
         let mut conn = self.env.db.acquire().await?;
         gates::close(&mut conn, self.env.clock.sql(), &breaker(self.provider), OUR_FAULT, code).await?;
         drop(conn);
         self.let_go(true).await;
-        tracing::error!(provider = %self.provider, "no token of {} is renewed: {why}", self.provider.label());
+        tracing::error!(provider = %self.provider, "no token of {} is renewed: {why}", self.provider.label);
         Ok(NoToken::Wait(Duration::from_secs(60), why))
     }
 
@@ -311,7 +312,7 @@ impl Refresh {
                 gates::worked(&mut tx, &[&breaker(self.provider)]).await?; // it knows our client
                 let (tenant, source, seen) = (self.tenant_id, self.source_id, self.held.version);
                 let is_stored = tokens::store(&mut tx, &env.vault, at, tenant, source, seen, pair).await?;
-                // Somebody may have tried meanwhile with the spent pair, and given the source up.
+                // Another worker may have tried with the spent pair meanwhile, and given the source up.
                 if is_stored && tokens::revive(&mut tx, at, tenant, source).await? {
                     let what = "The provider's answer came after all; it goes on where it stopped";
                     sources::tell(&mut tx, at, tenant, source, None, Tone::Good, what).await?;
@@ -330,7 +331,7 @@ impl Refresh {
                 Err(trouble) => return Err(trouble.into()),
             }
         }
-        metrics::counter!("tributary_token_refreshes_total", "provider" => self.provider.as_str()).increment(1);
+        metrics::counter!("tributary_token_refreshes_total", "provider" => self.provider.name).increment(1);
         Ok(())
     }
 
@@ -376,7 +377,7 @@ pub async fn refused(env: &Env, tenant_id: TenantId, source_id: SourceId, used: 
     Err(refuse(env, tenant_id, source_id, used.version, message).await?)
 }
 
-/// What a refused pair leads to: a person, unless a newer pair is stored by now.
+/// Marks the source for a person to reconnect, unless a newer pair is stored by now.
 async fn refuse(
     env: &Env,
     tenant_id: TenantId,
@@ -400,7 +401,7 @@ async fn refuse(
     })
 }
 
-/// Closed while the provider refuses our client, for every tenant.
+/// The key of the gate that is closed while the provider refuses our client, for every tenant.
 pub fn breaker(provider: Provider) -> String {
     format!("client:{provider}")
 }

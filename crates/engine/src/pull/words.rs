@@ -1,16 +1,16 @@
-//! Sources and jobs in plain words, for pages and commands alike: how they are, what their codes mean, and what to do about it.
+//! Sources and jobs in plain words, for pages, the API and the command line: their condition, the meaning of their codes, and what to do.
 
 pub mod cadence;
 pub mod facts;
 
 use chrono::{DateTime, Utc};
-use domain::{JobKind, JobStatus, Provider, SourceStatus, Transport};
+use domain::{JobKind, JobStatus, SourceStatus, Transport};
 use store::jobs::Job;
 use store::sources::Source;
 
-use super::connect;
+use super::Provider;
 
-/// How a source is, in one word.
+/// The condition of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     BeingForgotten,
@@ -43,30 +43,30 @@ impl Condition {
         }
     }
 
-    /// Somebody has to do something.
+    /// Whether a person has to act.
     pub fn is_trouble(self) -> bool {
         matches!(self, Self::Reconnect | Self::Expired | Self::Refused | Self::SyncFailed)
     }
 }
 
-/// How a source is, and what a person can do about it.
+/// The condition of a source, and what a person can do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub condition: Condition,
-    /// To follow a colon or, with a capital and a full stop, to stand alone.
+    /// The end of a sentence: without a capital and a full stop.
     pub what: String,
     /// A sentence; empty: nothing.
     pub todo: String,
 }
 
 impl Health {
-    /// `job`: the one that waits or runs, else the last one.
-    pub fn new(source: &Source, job: Option<&Job>, is_being_forgotten: bool) -> Self {
+    /// `who` is the source's provider as people call it, `job` the one that waits or runs, else the last one.
+    pub fn new(who: &str, source: &Source, job: Option<&Job>, is_being_forgotten: bool) -> Self {
         let is = |condition, what: &str, todo: &str| Self { condition, what: what.to_owned(), todo: todo.to_owned() };
         if is_being_forgotten {
             return is(Condition::BeingForgotten, "everything that came from it is being removed", "");
         }
-        if let Some(Trouble { what, todo }) = of_source(source) {
+        if let Some(Trouble { what, todo }) = of_source(who, source) {
             let condition = match source.status() {
                 SourceStatus::TokenRefreshFailed => Condition::Reconnect,
                 SourceStatus::SubscriptionExpired => Condition::Expired,
@@ -74,7 +74,7 @@ impl Health {
             };
             return is(condition, what.trim_end_matches('.'), &todo);
         }
-        let (who, is_read) = (source.label(), source.last_successful_sync_at.is_some());
+        let is_read = source.last_successful_sync_at.is_some();
         match (source.status(), job.map(Job::status)) {
             (SourceStatus::Disconnected, _) => is(
                 Condition::Disconnected,
@@ -102,12 +102,12 @@ impl Health {
     }
 }
 
-/// Whether it is read by itself.
+/// Whether it is synced automatically.
 pub fn is_synced(source: &Source) -> bool {
     matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
 }
 
-/// When it is read next, by itself; none while it is not. One that is due is read now.
+/// The time of the next automatic sync; none while there is none. A sync that is due is now.
 pub fn next_sync(source: &Source, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     source.next_sync_at.filter(|_| is_synced(source)).map(|at| at.max(now))
 }
@@ -121,25 +121,20 @@ pub fn read_by(source: &Source) -> &'static str {
     }
 }
 
-/// Which settings name our app at a provider.
-pub fn settings(provider: Provider) -> [String; 2] {
-    ["ID", "SECRET"].map(|end| format!("{}_CLIENT_{end}", connect::settings(provider)))
+/// The names of the two settings that name our app at a provider; none where accounts are connected by a key alone.
+pub fn settings(provider: Provider) -> Option<[&'static str; 2]> {
+    provider.oauth.as_ref().map(|oauth| [oauth.client_id.env, oauth.client_secret.env])
 }
 
-/// How our app at a provider is made.
-pub fn app(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Hubspot => {
-            "in a HubSpot developer account, make a public app that may read contacts, companies and deals"
-        }
-        Provider::GoogleDrive => {
-            "in the Google Cloud console, enable the Drive API and make an OAuth client of the type Web application"
-        }
-        Provider::Quickbooks => "in an Intuit developer account, make an app for QuickBooks Online accounting",
+/// Joins names for a sentence: "a, b or c".
+pub fn in_a_row(names: &[&str], joint: &str) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} {joint} {last}", rest.join(", ")),
+        _ => names.concat(),
     }
 }
 
-/// What a job reads.
+/// The extent of a job, in words.
 pub fn kind(kind: JobKind) -> &'static str {
     match kind {
         JobKind::Full => "everything",
@@ -149,7 +144,7 @@ pub fn kind(kind: JobKind) -> &'static str {
     }
 }
 
-/// Who or what asked for a job.
+/// The origin of a job.
 pub fn asked_by(job: &Job) -> &str {
     match job.requested_by.as_str() {
         "schedule" => "the schedule",
@@ -159,12 +154,12 @@ pub fn asked_by(job: &Job) -> &str {
     }
 }
 
-/// How many records a job could not read: its row counts failed attempts among them.
+/// How many records a job could not read. Its row counts failed attempts among them.
 pub fn records_failed(job: &Job) -> i64 {
     (job.items_failed - i64::from(job.error_count)).max(0)
 }
 
-/// What is wrong, and what a person can do.
+/// A problem, and what a person can do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     pub what: String,
@@ -177,12 +172,12 @@ impl Trouble {
     }
 }
 
-/// Why a source needs a person; none while it goes on by itself, or while a person stopped it.
-pub fn of_source(source: &Source) -> Option<Trouble> {
-    of_status(source.label(), source.status(), source.status_message.as_deref())
+/// Why a source needs a person; none while it is synced automatically, or while a person stopped it.
+pub fn of_source(who: &str, source: &Source) -> Option<Trouble> {
+    of_status(who, source.status(), source.status_message.as_deref())
 }
 
-/// The same of what is known: whom it is at, its status and that status's code.
+/// The same by the provider as people call it, the status and its code.
 pub fn of_status(who: &str, status: SourceStatus, code: Option<&str>) -> Option<Trouble> {
     match status {
         SourceStatus::Active | SourceStatus::Paused | SourceStatus::Disconnected => None,
@@ -196,9 +191,8 @@ pub fn of_status(who: &str, status: SourceStatus, code: Option<&str>) -> Option<
 }
 
 /// Why a job failed; none when it did not.
-pub fn of_job(job: &Job) -> Option<Trouble> {
+pub fn of_job(who: &str, job: &Job) -> Option<Trouble> {
     let code = job.error_message.as_deref()?;
-    let who = job.source_provider.parse::<Provider>().map_or("the provider", Provider::label);
     Some(match code {
         "max_retries_exceeded" => Trouble::new(
             "It failed too often in a row and was given up. What it read until then is kept.",
@@ -315,6 +309,15 @@ mod tests {
         assert!(refused("forbidden: mcp_schema_changed: hubspot-list-objects").what.contains("in another way"));
         let Trouble { what, todo } = refused("forbidden: mcp_error: -32602");
         assert!(what.contains("(mcp_error: -32602)") && todo.starts_with("Press Sync now"), "{what} {todo}");
+    }
+
+    #[test]
+    fn names_are_joined_as_in_a_sentence() {
+        for (names, expected) in
+            [(&[][..], ""), (&["a"], "a"), (&["a", "b"], "a or b"), (&["a", "b", "c"], "a, b or c")]
+        {
+            assert_eq!(in_a_row(names, "or"), expected);
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod crash;
 mod embed;
 mod lanes;
 mod lease;
+mod made_up;
+mod mcp_everywhere;
 mod memory;
 mod models;
 mod outside;

@@ -1,16 +1,18 @@
 //! Sources, read from providers that answer as the real ones do: what lands in memory, what it costs, what is taken away again.
 
 use chrono::TimeDelta;
-use domain::{Clock, JobKind, Provider, SourceId, Transport};
+use connectors::pull::ALL;
+use domain::{Clock, JobKind, SourceId, Transport};
 use engine::pull::{connect, jobs};
 use fakes::Fakes;
 use serde_json::{Value, json};
+use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 use testkit::{Sources, cluster};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_record_of_every_provider_lands_once_and_a_second_sync_changes_nothing() {
     let t = Sources::new().await;
-    for provider in Provider::ALL.iter().copied() {
+    for provider in ALL.iter().copied() {
         let id = t.connect(provider).await;
         t.run().await;
         let (source, job) = (t.source(id).await, t.jobs(id).await.remove(0));
@@ -36,18 +38,18 @@ async fn every_record_of_every_provider_lands_once_and_a_second_sync_changes_not
 
 /// The names of the provider's records, as we call them.
 /// The names of the provider's records, as we call them.
-pub fn expected(t: &Sources, provider: Provider) -> Vec<String> {
+pub fn expected(t: &Sources, provider: engine::pull::Provider) -> Vec<String> {
     let named = |kind: &str, ids: Vec<String>| ids.iter().map(|id| format!("{kind}:{id}")).collect::<Vec<_>>();
     let (crm, books) = (t.fakes.hubspot(), t.fakes.quickbooks());
-    let mut all = match provider {
-        Provider::Hubspot => [
+    let mut all = match provider.name {
+        "hubspot" => [
             named("contact", crm.ids("contacts")),
             named("company", crm.ids("companies")),
             named("deal", crm.ids("deals")),
         ]
         .concat(),
-        Provider::GoogleDrive => named("file", t.fakes.drive().readable_ids()),
-        Provider::Quickbooks => {
+        "google_drive" => named("file", t.fakes.drive().readable_ids()),
+        _ => {
             [named("customer", books.ids("Customer")), named("invoice", books.ids("Invoice"))].concat()
         }
     };
@@ -68,7 +70,7 @@ async fn a_text_is_embedded_when_it_changes_and_only_then() {
     let t = Sources::empty().await;
     let crm = t.fakes.hubspot();
     let contact = crm.put("contacts", json!({ "properties": { "firstname": "Ada", "email": "ada@example.com" } }));
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     assert_eq!(t.world.env.embedder.calls(), 1, "one record, one call");
 
@@ -130,7 +132,7 @@ async fn fields_land_where_the_map_says() {
             "DocNumber": format!("INV-{n}"), "TxnDate": format!("2026-0{n}-01"), "DueDate": format!("2026-0{n}-28") });
         books.put("Invoice", invoice);
     }
-    let (hubspot, quickbooks) = (t.connect(Provider::Hubspot).await, t.connect(Provider::Quickbooks).await);
+    let (hubspot, quickbooks) = (t.connect(HUBSPOT).await, t.connect(QUICKBOOKS).await);
     t.run().await;
 
     let known = t.client(hubspot, &format!("contact:{contact}")).await.expect("the contact");
@@ -170,8 +172,8 @@ async fn fields_land_where_the_map_says() {
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_and_deletions_follow_and_facts_are_withdrawn() {
     let t = Sources::new().await;
-    let (hubspot, quickbooks) = (t.connect(Provider::Hubspot).await, t.connect(Provider::Quickbooks).await);
-    let drive = t.connect(Provider::GoogleDrive).await;
+    let (hubspot, quickbooks) = (t.connect(HUBSPOT).await, t.connect(QUICKBOOKS).await);
+    let drive = t.connect(DRIVE).await;
     t.run().await;
     let company: String = sqlx::query_scalar(
         "select external_id from client_intelligence where source_id = $1 and key_facts ? 'open_deals' order by 1 limit 1",
@@ -194,7 +196,7 @@ async fn changes_and_deletions_follow_and_facts_are_withdrawn() {
     }
     t.run().await;
     for (id, provider) in
-        [(hubspot, Provider::Hubspot), (quickbooks, Provider::Quickbooks), (drive, Provider::GoogleDrive)]
+        [(hubspot, HUBSPOT), (quickbooks, QUICKBOOKS), (drive, DRIVE)]
     {
         let job = t.jobs(id).await.remove(0);
         assert_eq!((job.kind.as_str(), job.status.as_str()), ("delta", "completed"), "{job:?}");
@@ -216,13 +218,13 @@ async fn changes_and_deletions_follow_and_facts_are_withdrawn() {
     t.fakes.drive().trash(&files[0], false);
     t.sync(drive).await;
     t.run().await;
-    assert_eq!(t.documents(drive).await, expected(&t, Provider::GoogleDrive), "what came back is not there");
+    assert_eq!(t.documents(drive).await, expected(&t, DRIVE), "what came back is not there");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_pass_takes_away_what_the_provider_no_longer_has() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     let crm = t.fakes.hubspot();
     let gone = crm.ids("contacts").remove(0);
@@ -231,7 +233,7 @@ async fn a_full_pass_takes_away_what_the_provider_no_longer_has() {
     t.run().await;
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.n_deleted), ("completed", 1), "{job:?}");
-    assert_eq!(t.documents(id).await, expected(&t, Provider::Hubspot));
+    assert_eq!(t.documents(id).await, expected(&t, HUBSPOT));
     assert!(t.client(id, &format!("contact:{gone}")).await.is_none(), "a client outlived its record");
     assert_eq!(t.count("select count(*) from tributary.sync_seen").await, 0);
 }
@@ -239,10 +241,10 @@ async fn a_full_pass_takes_away_what_the_provider_no_longer_has() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_world_over_mcp_over_rest_and_from_files_is_the_same_memory() {
     let (over_rest, over_mcp, of_files) = (Sources::new().await, Sources::new().await, Sources::new().await);
-    let rest = over_rest.connect(Provider::Hubspot).await;
-    let mcp = over_mcp.connect_over(Provider::Hubspot, Transport::Mcp, None).await.expect("a source");
+    let rest = over_rest.connect(HUBSPOT).await;
+    let mcp = over_mcp.connect_over(HUBSPOT, Transport::Mcp, None).await.expect("a source");
     let (env, tenant) = (&of_files.world.env, of_files.world.tenant_id);
-    let files = connect::with_fixtures(env, tenant, Provider::Hubspot).await.expect("a source");
+    let files = connect::with_fixtures(env, tenant, HUBSPOT).await.expect("a source");
     for (t, id) in [(&over_rest, rest), (&over_mcp, mcp), (&of_files, files)] {
         t.run().await;
         assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
@@ -275,7 +277,7 @@ async fn facts_are_the_same_in_whatever_order_records_arrive() {
     use rand::seq::SliceRandom as _;
 
     let first = Sources::new().await;
-    let id = first.connect(Provider::Hubspot).await;
+    let id = first.connect(HUBSPOT).await;
     first.run().await;
     let (wanted, all) = (facts(&first, id).await, first.documents(id).await);
     let seed = rand::random();
@@ -284,7 +286,7 @@ async fn facts_are_the_same_in_whatever_order_records_arrive() {
     for _ in 0..2 {
         // The same records a few at a time, shuffled and some twice, derived as they come.
         let t = Sources::empty().await;
-        let id = t.connect(Provider::Hubspot).await;
+        let id = t.connect(HUBSPOT).await;
         t.run().await;
         let mut names = [all.clone(), all.iter().step_by(3).cloned().collect()].concat();
         names.shuffle(&mut rng);
@@ -304,7 +306,7 @@ async fn a_first_sync_of_a_large_drive_takes_the_newest_and_says_so() {
         fakes.drive().put_doc(&format!("Note {n}"), &format!("Text of note {n}"));
     }
     let t = Sources::with(cluster::cloned(), Clock::System, fakes, &["--drive-initial-sync-max-files", "5"]).await;
-    let id = t.connect(Provider::GoogleDrive).await;
+    let id = t.connect(DRIVE).await;
     t.run().await;
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.n_created), ("completed", 5), "{job:?}");
@@ -314,7 +316,7 @@ async fn a_first_sync_of_a_large_drive_takes_the_newest_and_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn syncs_start_by_themselves_at_night_once_each() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     let next = t.source(id).await.next_sync_at.expect("a time");
     let env = &t.world.env;
@@ -331,7 +333,7 @@ async fn syncs_start_by_themselves_at_night_once_each() {
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_read_again_once_a_week_and_what_no_delta_tells_is_found() {
     let t = Sources::new().await;
-    let (hubspot, drive) = (t.connect(Provider::Hubspot).await, t.connect(Provider::GoogleDrive).await);
+    let (hubspot, drive) = (t.connect(HUBSPOT).await, t.connect(DRIVE).await);
     t.run().await;
     let purged = t.fakes.hubspot().ids("contacts").remove(0);
     t.fakes.hubspot().purge("contacts", &purged);
@@ -358,7 +360,7 @@ async fn everything_is_read_again_once_a_week_and_what_no_delta_tells_is_found()
 #[tokio::test(flavor = "multi_thread")]
 async fn others_work_on_the_queue_by_its_contract() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let mut conn = t.world.conn().await;
     let read: (i64, i32, Value) =
         sqlx::query_as("select msg_id, read_ct, message from ingestion_read('ingestion_queue', 300, 1)")

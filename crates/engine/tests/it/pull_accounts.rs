@@ -1,9 +1,11 @@
 //! Accounts: connected, connected again over another transport, refused, and forgotten without a trace.
 
-use domain::{Clock, Provider, Transport};
+use connectors::pull::ALL;
+use domain::{Clock, Transport};
 use engine::pull::connect;
 use fakes::Fakes;
 use serde_json::Value;
+use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 use testkit::{Sources, cluster};
 
 use crate::pull::expected;
@@ -11,7 +13,7 @@ use crate::pull::expected;
 #[tokio::test(flavor = "multi_thread")]
 async fn forgetting_leaves_no_derived_row() {
     let t = Sources::new().await;
-    let (id, other) = (t.connect(Provider::Hubspot).await, t.connect(Provider::Quickbooks).await);
+    let (id, other) = (t.connect(HUBSPOT).await, t.connect(QUICKBOOKS).await);
     t.run().await;
     let kept = t.documents(other).await;
     let counted =
@@ -42,7 +44,7 @@ async fn forgetting_leaves_no_derived_row() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alert_of_a_source_names_no_person_and_goes_with_it() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::GoogleDrive).await;
+    let id = t.connect(DRIVE).await;
     t.run().await;
     assert!(t.source(id).await.name.contains('@'), "a Drive is called by its owner's address");
     let caller = domain::Caller::local("test", t.world.tenant_id, true);
@@ -71,46 +73,50 @@ async fn a_server_of_the_old_era_is_read_as_well() {
     let fakes = Fakes::with_fixtures().await;
     let url = format!("{}/mcp-legacy/hubspot", fakes.url());
     let t = Sources::with(cluster::cloned(), Clock::System, fakes, &["--hubspot-mcp-url", &url]).await;
-    let id = t.connect_over(Provider::Hubspot, Transport::Mcp, None).await.expect("a source");
+    let id = t.connect_over(HUBSPOT, Transport::Mcp, None).await.expect("a source");
     t.run().await;
     assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
-    assert_eq!(t.documents(id).await, expected(&t, Provider::Hubspot));
+    assert_eq!(t.documents(id).await, expected(&t, HUBSPOT));
     assert!(t.fakes.requests("/mcp-legacy/hubspot") > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connected_again_through_mcp_it_is_read_so_and_a_reconnect_leaves_it() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     let before = t.documents(id).await;
     let sql = "update connected_sources set scopes = '{}'";
     sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("no scopes");
-    assert_eq!(t.connect_over(Provider::Hubspot, Transport::Mcp, None).await.expect("the same source"), id);
+    assert_eq!(t.connect_over(HUBSPOT, Transport::Mcp, None).await.expect("the same source"), id);
     t.run().await;
     assert!(t.fakes.requests("/mcp/hubspot/tools/call") > 0, "it is still read by REST");
     assert_eq!((t.source(id).await.transport.as_str(), t.documents(id).await), ("mcp", before));
     let scopes = "select count(*) from connected_sources where provider = 'hubspot' and scopes <> '{}'";
     assert_eq!(t.count(scopes).await, 1, "what was allowed is not written down");
 
-    t.connect_over(Provider::Hubspot, Transport::Rest, Some(id)).await.expect("reconnected");
+    t.connect_over(HUBSPOT, Transport::Rest, Some(id)).await.expect("reconnected");
     assert_eq!(t.source(id).await.transport, "mcp", "reconnecting changed how it is read");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_connected_is_refused_before_anything_is_stored() {
     use connect::ConnectError;
-    let t = Sources::new().await;
+    let mut t = Sources::new().await;
+    let env = &mut t.world.env;
+    let mut config = (*env.config).clone();
+    config.providers.remove("QUICKBOOKS_MCP_URL");
+    env.providers = engine::pull::Providers::from_config(&config, &env.http).expect("providers").into();
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let over_mcp = t.connect_over(Provider::Quickbooks, Transport::Mcp, None).await;
+    let over_mcp = t.connect_over(QUICKBOOKS, Transport::Mcp, None).await;
     assert!(matches!(over_mcp, Err(ConnectError::NotRead(_))), "{over_mcp:?}");
     let key = domain::Secret::new("a key that is none");
-    let with_key = connect::with_key(env, tenant, Provider::Hubspot, &key, None, Transport::Rest).await;
+    let with_key = connect::with_key(env, tenant, HUBSPOT, &key, None, Transport::Rest).await;
     assert!(matches!(with_key, Err(ConnectError::Refused(_))), "{with_key:?}");
     assert_eq!(t.count("select count(*) from connected_sources where account is not null").await, 0);
 
     // One that was made before, or whose server was taken away, says why it is not read.
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     let sql = "update connected_sources set transport = 'mcp' where provider = 'quickbooks'";
     sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("another transport");
     t.run().await;
@@ -125,27 +131,27 @@ async fn what_cannot_be_connected_is_refused_before_anything_is_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_being_forgotten_is_neither_reconnected_nor_forgotten_twice() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     for _ in 0..2 {
         assert!(connect::forget(env, tenant, id, "test").await.expect("an answer").is_some());
     }
     assert_eq!(t.count("select count(*) from forgotten").await, 1, "one source, two lines");
-    let again = t.connect_over(Provider::Hubspot, Transport::Rest, Some(id)).await;
+    let again = t.connect_over(HUBSPOT, Transport::Rest, Some(id)).await;
     assert!(matches!(again, Err(connect::ConnectError::Forgotten)), "{again:?}");
-    let other = t.connect(Provider::Hubspot).await;
+    let other = t.connect(HUBSPOT).await;
     assert_ne!(other, id, "what is being forgotten came back");
     t.run().await;
     assert_eq!(t.count("select count(*) from connected_sources where provider = 'hubspot'").await, 1);
-    assert_eq!(t.documents(other).await, expected(&t, Provider::Hubspot));
+    assert_eq!(t.documents(other).await, expected(&t, HUBSPOT));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_fixtures_switched_on_no_provider_is_asked() {
     let fakes = Fakes::start().await;
     let t = Sources::with(cluster::cloned(), Clock::System, fakes, &["--integrations-use-fixtures", "true"]).await;
-    for provider in Provider::ALL.iter().copied() {
+    for provider in ALL.iter().copied() {
         let id = connect::with_fixtures(&t.world.env, t.world.tenant_id, provider).await.expect("a source");
         t.run().await;
         assert_eq!(t.jobs(id).await[0].status, "completed", "{provider}");

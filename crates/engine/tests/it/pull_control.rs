@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Caller, Provider};
+use domain::Caller;
 use engine::pull::{connect, jobs};
 use fakes::Manner;
+use testkit::sources::HUBSPOT;
 use testkit::Sources;
 
 use crate::pull_faults::{LISTS, run_for_hours, whole};
@@ -14,7 +15,7 @@ use crate::pull_faults::{LISTS, run_for_hours, whole};
 async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwards() {
     let t = Sources::new().await;
     t.fakes.hubspot().fill_contacts(450);
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     // The pages go on until the token is refused.
     t.fakes.nth("/hubspot/crm/objects/2026-03/contacts", 3, Manner::Status(401));
     let tokens = t.fakes.requests("/oauth/hubspot/token");
@@ -37,14 +38,14 @@ async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwa
     assert_eq!(t.fakes.requests(LISTS), asked, "a source that has to be reconnected was asked");
 
     // Another account is not this source.
-    t.fakes.as_account(fakes::Provider::Hubspot, "somebody-else");
-    let other = t.connect_over(Provider::Hubspot, domain::Transport::Rest, Some(id)).await;
+    t.fakes.as_account(fakes::HUBSPOT, "somebody-else");
+    let other = t.connect_over(HUBSPOT, domain::Transport::Rest, Some(id)).await;
     assert!(matches!(other, Err(connect::ConnectError::OtherAccount(..))), "{other:?}");
     assert_eq!(t.source(id).await.status, "token_refresh_failed");
 
     t.fakes.behave();
-    t.fakes.as_account(fakes::Provider::Hubspot, fakes::Provider::Hubspot.default_account());
-    let again = t.connect_over(Provider::Hubspot, domain::Transport::Rest, Some(id)).await.expect("reconnected");
+    t.fakes.as_account(fakes::HUBSPOT, fakes::HUBSPOT.default_account());
+    let again = t.connect_over(HUBSPOT, domain::Transport::Rest, Some(id)).await.expect("reconnected");
     assert_eq!(again, id);
     run_for_hours(&t, 1).await;
     let job = t.jobs(id).await.remove(0);
@@ -57,7 +58,7 @@ async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwa
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_lost_its_job_says_nothing_about_it() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.fakes.set_latency(LISTS, Duration::from_millis(700));
     t.fakes.next(LISTS, Manner::Status(403));
     let queue = store::queue::Queue::new("ingestion_queue").expect("a queue");
@@ -76,7 +77,7 @@ async fn a_worker_that_lost_its_job_says_nothing_about_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_paused_source_pauses_its_job() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.fakes.set_latency(LISTS, Duration::from_millis(300));
     let moved = async {
         t.fakes.wait_for_requests(LISTS, 1).await;
@@ -94,7 +95,7 @@ async fn only_a_paused_source_pauses_its_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn resumed_while_a_worker_pauses_it_a_job_goes_on() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     assert!(jobs::pause_source(env, tenant, id).await.expect("paused"));
     let mut tx = env.db.begin().await.expect("a transaction");
@@ -125,7 +126,7 @@ async fn the_live_job_goes_on_whatever_newer_one_failed() {
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     let caller = Caller::local("test", tenant, true);
     t.fakes.always(LISTS, Some(Manner::Status(403)));
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     let older = domain::JobId(t.jobs(id).await[0].id);
     let newer = t.sync(id).await;
@@ -154,7 +155,7 @@ async fn the_live_job_goes_on_whatever_newer_one_failed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_pauses_resumes_cancels_and_disconnects() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     let caller = Caller::local("test", tenant, true);
     assert!(jobs::pause_source(env, tenant, id).await.expect("paused"));
@@ -176,7 +177,7 @@ async fn a_person_pauses_resumes_cancels_and_disconnects() {
     assert_eq!(t.count("select count(*) from tributary.vault where source_id is not null").await, 0, "tokens stayed");
     assert!(!t.documents(id).await.is_empty(), "disconnecting forgot");
     let before = t.documents(id).await;
-    assert_eq!(t.connect(Provider::Hubspot).await, id, "the same account became a second source");
+    assert_eq!(t.connect(HUBSPOT).await, id, "the same account became a second source");
     assert!(t.source(id).await.next_sync_at.is_some());
     t.run().await;
     assert_eq!((t.jobs(id).await[0].status.as_str(), t.documents(id).await), ("completed", before));
@@ -185,7 +186,7 @@ async fn a_person_pauses_resumes_cancels_and_disconnects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_and_disconnected_while_a_page_is_written_neither_is_in_the_others_way() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     let caller = Caller::local("test", tenant, true);
     for is_cancelled in [true, false] {

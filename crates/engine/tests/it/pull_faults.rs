@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use connectors::pull::{Account, Connector, Found, Identity, Page, PullError};
-use domain::{Caller, JobKind, Provider, SourceId};
+use domain::{Caller, JobKind, SourceId};
 use engine::pull::{Providers, jobs};
 use fakes::{Manner, RetryAfter};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 use testkit::Sources;
 
 pub const LISTS: &str = "/hubspot/crm";
@@ -53,7 +54,7 @@ async fn an_answer_that_is_none_costs_an_attempt_and_the_next_one_heals_it() {
     ] {
         let t = Sources::new().await;
         t.fakes.nth(LISTS, 3, manner.clone());
-        let id = t.connect(Provider::Hubspot).await;
+        let id = t.connect(HUBSPOT).await;
         t.run().await;
         let job = t.jobs(id).await.remove(0);
         assert_eq!((job.status.as_str(), job.error_count), ("pending", 1), "{manner:?}: {job:?}");
@@ -72,7 +73,7 @@ async fn odd_but_readable_answers_are_read() {
     for manner in [Manner::DuplicateKeys, Manner::NulInStrings, Manner::ShortPage, Manner::EmptyPage] {
         let t = Sources::new().await;
         t.fakes.nth(LISTS, 2, manner.clone());
-        let id = t.connect(Provider::Hubspot).await;
+        let id = t.connect(HUBSPOT).await;
         run_for_hours(&t, 1).await;
         assert_eq!(t.jobs(id).await[0].status, "completed", "{manner:?}");
         assert!(whole(&t, id).await, "{manner:?}: something is missing");
@@ -91,7 +92,7 @@ async fn every_way_to_ask_for_patience_is_honoured_and_costs_no_attempt() {
     ] {
         let t = Sources::new().await;
         t.fakes.nth(LISTS, 2, Manner::RateLimited { retry_after });
-        let id = t.connect(Provider::Hubspot).await;
+        let id = t.connect(HUBSPOT).await;
         t.run().await;
         let job = t.jobs(id).await.remove(0);
         assert_eq!(
@@ -127,7 +128,7 @@ async fn every_way_to_ask_for_patience_is_honoured_and_costs_no_attempt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fifth_failure_is_a_dead_letter_and_five_waits_are_none() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.fakes.next_n(LISTS, 5, Manner::RateLimited { retry_after: RetryAfter::Seconds(30) });
     for _ in 0..5 {
         t.run().await;
@@ -164,7 +165,7 @@ async fn a_job_that_got_on_is_not_given_up_at_its_next_hiccup() {
     // Nothing is read four times; the fifth claim reads a page before it fails.
     t.fakes.next_n(LISTS, 4, Manner::Status(503));
     t.fakes.nth(LISTS, 7, Manner::Status(503));
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     for _ in 0..4 {
         t.run().await;
         t.world.env.clock.advance(TimeDelta::minutes(61));
@@ -215,10 +216,10 @@ impl Connector for Panics {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connector_that_panics_is_a_failed_attempt_and_at_last_a_dead_letter() {
     let mut t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let env = &t.world.env;
     let providers = Providers::from_config(&env.config, &env.http).expect("providers");
-    t.world.env.providers = Arc::new(providers.with_connector(Provider::Hubspot, Arc::new(Panics)));
+    t.world.env.providers = Arc::new(providers.with_connector(HUBSPOT, Arc::new(Panics)));
     t.run().await;
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.error_count), ("pending", 1), "{job:?}");
@@ -230,7 +231,7 @@ async fn a_connector_that_panics_is_a_failed_attempt_and_at_last_a_dead_letter()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_fails_deletes_no_message_and_leaves_nothing() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let sql = "create function boom() returns trigger language plpgsql as 'begin raise exception ''boom''; end';
                create trigger boom before insert on document_mentions for each row when (new.external_id like 'company:%') execute function boom()";
     let admin = t.world.database.admin.uri();
@@ -254,7 +255,7 @@ async fn a_client_that_cannot_be_written_is_one_dead_letter_and_holds_up_none_be
     let admin = t.world.database.admin.uri();
     let mut admin = <sqlx::PgConnection as sqlx::Connection>::connect(admin.reveal()).await.expect("a session");
     sqlx::raw_sql(sql).execute(&mut admin).await.expect("a trigger");
-    t.connect(Provider::Hubspot).await;
+    t.connect(HUBSPOT).await;
     run_for_hours(&t, 9).await;
     let dead = "select count(*) from pgmq.a_client_facts";
     assert_eq!(t.count(dead).await, 1);
@@ -278,7 +279,7 @@ async fn a_page_token_that_repeats_or_is_lost_ends_no_job_in_a_loop() {
         t.fakes.hubspot().fill_contacts(350);
         let before = t.fakes.requests(LISTS);
         t.fakes.always("/hubspot/crm/objects/2026-03/contacts", Some(manner.clone()));
-        let id = t.connect(Provider::Hubspot).await;
+        let id = t.connect(HUBSPOT).await;
         t.run().await;
         assert!(t.fakes.requests(LISTS) - before < 20, "{manner:?}: {} requests", t.fakes.requests(LISTS) - before);
         t.fakes.behave();
@@ -291,13 +292,13 @@ async fn a_page_token_that_repeats_or_is_lost_ends_no_job_in_a_loop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn quickbooks_says_fault_with_200_and_drive_403_for_patience() {
     let t = Sources::new().await;
-    let quickbooks = t.connect(Provider::Quickbooks).await;
+    let quickbooks = t.connect(QUICKBOOKS).await;
     t.fakes.next("/quickbooks", Manner::FaultWith200);
     t.run().await;
     assert_eq!(t.jobs(quickbooks).await[0].error_count, 1, "a Fault passed for a page");
     run_for_hours(&t, 1).await;
     assert_eq!(t.jobs(quickbooks).await[0].status, "completed");
-    let drive = t.connect(Provider::GoogleDrive).await;
+    let drive = t.connect(DRIVE).await;
     t.fakes.nth("/drive/v3/files", 2, Manner::RateLimitedAs403);
     t.run().await;
     let job = t.jobs(drive).await.remove(0);
@@ -309,7 +310,7 @@ async fn quickbooks_says_fault_with_200_and_drive_403_for_patience() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_months_quota_that_is_used_up_is_asked_about_once_an_hour_and_told() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     t.fakes.always("/quickbooks", Some(Manner::DailyLimit { retry_after: RetryAfter::Absent }));
     let asked = t.fakes.requests("/quickbooks");
     for _ in 0..10 {
@@ -339,9 +340,9 @@ async fn a_months_quota_that_is_used_up_is_asked_about_once_an_hour_and_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
     let t = Sources::new().await;
-    let (one, other) = (t.connect(Provider::Hubspot).await, {
-        t.fakes.as_account(fakes::Provider::Hubspot, "second");
-        t.connect(Provider::Hubspot).await
+    let (one, other) = (t.connect(HUBSPOT).await, {
+        t.fakes.as_account(fakes::HUBSPOT, "second");
+        t.connect(HUBSPOT).await
     });
     t.fakes.always(LISTS, Some(Manner::Status(503)));
     while t.fakes.requests(LISTS) < 5 {
@@ -362,7 +363,7 @@ async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
 async fn a_provider_that_is_away_for_two_minutes_ends_no_job() {
     for path in [LISTS, "/oauth/hubspot/token"] {
         let t = Sources::new().await;
-        let id = t.connect(Provider::Hubspot).await;
+        let id = t.connect(HUBSPOT).await;
         let sql = "update connected_sources set token_expires_at = null where provider = 'hubspot'";
         sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a stale token");
         t.fakes.always(path, Some(Manner::Status(503)));
@@ -381,7 +382,7 @@ async fn a_provider_that_is_away_for_two_minutes_ends_no_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_sync_that_was_given_up_is_tried_again_at_night() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.fakes.always(LISTS, Some(Manner::Status(503)));
     run_for_hours(&t, 8).await;
     assert_eq!(t.jobs(id).await[0].status, "failed");
@@ -397,7 +398,7 @@ async fn a_first_sync_that_was_given_up_is_tried_again_at_night() {
 async fn a_slow_server_frees_its_slot() {
     let t = Sources::new().await;
     t.fakes.next(LISTS, Manner::Slow { per_byte: Duration::from_secs(10) });
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let began = std::time::Instant::now();
     t.run().await;
     assert!(began.elapsed() < Duration::from_secs(70), "it was waited for {:?}", began.elapsed());

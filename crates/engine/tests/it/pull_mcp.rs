@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
-use domain::{Clock, Provider, Secret, SourceId, Transport};
+use domain::{Clock, Secret, SourceId, Transport};
 use engine::Config;
 use engine::pull::{Providers, connect};
 use fakes::{Fakes, Manner};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use testkit::sources::HUBSPOT;
 use testkit::{Sources, cluster};
 
 const ERAS: [&str; 2] = ["mcp", "mcp-legacy"];
@@ -28,7 +29,7 @@ async fn over(era: &str) -> (Sources, SourceId) {
     let url = format!("{}/{era}/hubspot", fakes.url());
     let clock = Clock::fixed(Utc::now() + TimeDelta::hours(1));
     let t = Sources::with(cluster::cloned(), clock, fakes, &["--hubspot-mcp-url", &url]).await;
-    let id = t.connect_over(Provider::Hubspot, Transport::Mcp, None).await.expect("a source");
+    let id = t.connect_over(HUBSPOT, Transport::Mcp, None).await.expect("a source");
     (t, id)
 }
 
@@ -102,7 +103,7 @@ async fn a_tool_that_quotes_a_401_has_the_token_refreshed_and_goes_on() {
         assert_eq!(trouble(&t, id, 0).await.0, "unauthorized", "{era}");
         assert_eq!(t.source(id).await.status, "active", "{era}");
         assert_eq!(
-            t.fakes.counts(fakes::Provider::Hubspot).refreshes,
+            t.fakes.counts(fakes::HUBSPOT).refreshes,
             0,
             "{era}: there is one way to refresh, at a claim"
         );
@@ -110,7 +111,7 @@ async fn a_tool_that_quotes_a_401_has_the_token_refreshed_and_goes_on() {
         t.world.env.clock.advance(TimeDelta::seconds(2));
         t.run().await;
         assert_whole(&t, id, 0, era).await;
-        assert_eq!(t.fakes.counts(fakes::Provider::Hubspot).refreshes, 1, "{era}");
+        assert_eq!(t.fakes.counts(fakes::HUBSPOT).refreshes, 1, "{era}");
     }
 }
 
@@ -127,9 +128,9 @@ async fn a_tool_that_quotes_a_401_of_a_fresh_token_asks_to_be_reconnected() {
         assert_eq!(ended, ("failed", Some("unauthorized_after_refresh")), "{era}: {job:?}");
         assert!(job.checkpoint_data["place"].is_object(), "{era}: the place is lost: {job:?}");
         assert_eq!(t.count("select count(*) from pgmq.q_ingestion_queue").await, 0, "{era}: it was requeued");
-        assert_eq!(t.fakes.counts(fakes::Provider::Hubspot).refreshes, 0, "{era}");
+        assert_eq!(t.fakes.counts(fakes::HUBSPOT).refreshes, 0, "{era}");
 
-        t.connect_over(Provider::Hubspot, Transport::Mcp, Some(id)).await.expect("reconnected");
+        t.connect_over(HUBSPOT, Transport::Mcp, Some(id)).await.expect("reconnected");
         t.run().await;
         assert_whole(&t, id, 0, era).await;
     }
@@ -247,7 +248,7 @@ async fn a_token_that_the_server_refuses_is_refreshed_and_no_other_era_is_tried_
     for era in ERAS {
         let (t, id) = over(era).await;
         t.world.env.clock.advance(TimeDelta::minutes(6));
-        t.fakes.expire_access(fakes::Provider::Hubspot);
+        t.fakes.expire_access(fakes::HUBSPOT);
         t.run().await;
         assert_eq!(trouble(&t, id, 0).await.0, "unauthorized", "{era}");
         assert_eq!(t.fakes.requests(&format!("/{era}/hubspot")), 1, "{era}: a 401 was taken for something else");
@@ -255,7 +256,7 @@ async fn a_token_that_the_server_refuses_is_refreshed_and_no_other_era_is_tried_
         t.world.env.clock.advance(TimeDelta::seconds(2));
         t.run().await;
         assert_whole(&t, id, 0, era).await;
-        assert_eq!(t.fakes.counts(fakes::Provider::Hubspot).refreshes, 1, "{era}");
+        assert_eq!(t.fakes.counts(fakes::HUBSPOT).refreshes, 1, "{era}");
     }
 }
 
@@ -263,7 +264,7 @@ async fn a_token_that_the_server_refuses_is_refreshed_and_no_other_era_is_tried_
 async fn a_token_or_key_that_stays_wrong_asks_to_be_reconnected_and_calls_nothing() {
     for era in ERAS {
         let (t, id) = over(era).await;
-        t.fakes.revoke(fakes::Provider::Hubspot);
+        t.fakes.revoke(fakes::HUBSPOT);
         t.run().await;
         let (source, job) = (t.source(id).await, t.jobs(id).await.remove(0));
         let said = (source.status.as_str(), source.status_message.as_deref(), job.status.as_str());
@@ -277,13 +278,13 @@ async fn a_token_or_key_that_stays_wrong_asks_to_be_reconnected_and_calls_nothin
     let t = Sources::new().await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     let key = Secret::new(t.fakes.hubspot_private_app_token());
-    let id = connect::with_key(env, tenant, Provider::Hubspot, &key, None, Transport::Mcp).await.expect("a source");
-    t.fakes.revoke(fakes::Provider::Hubspot);
+    let id = connect::with_key(env, tenant, HUBSPOT, &key, None, Transport::Mcp).await.expect("a source");
+    t.fakes.revoke(fakes::HUBSPOT);
     t.run().await;
     let source = t.source(id).await;
     let said = (source.status.as_str(), source.status_message.as_deref());
     assert_eq!(said, ("token_refresh_failed", Some("key_refused")));
-    assert_eq!(t.fakes.counts(fakes::Provider::Hubspot).token_requests, 0, "a key was refreshed");
+    assert_eq!(t.fakes.counts(fakes::HUBSPOT).token_requests, 0, "a key was refreshed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -291,7 +292,7 @@ async fn a_packed_bomb_is_not_unpacked_and_frees_its_slot() {
     let began = Instant::now();
     let t = Sources::new().await;
     t.fakes.nth(LISTS, 3, Manner::Bomb);
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     let (kind, what) = trouble(&t, id, 1).await;
     assert_eq!((kind.as_str(), what.as_str()), ("unreadable", "HubSpot gave a packed answer, which nobody asked for"));
@@ -314,7 +315,7 @@ async fn a_packed_bomb_is_not_unpacked_and_frees_its_slot() {
 
     // In the place of a token: its outcome is unknown, and the same refresh token is tried once more.
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let stale = "update connected_sources set token_expires_at = $1 where id = $2";
     let now = t.world.env.clock.now();
     sqlx::query(stale).bind(now).bind(id.0).execute(&mut *t.world.conn().await).await.expect("a stale token");
@@ -390,11 +391,11 @@ async fn a_server_whose_tls_is_none_is_not_spoken_to_and_passes() {
             let plain = t.fakes.url().to_owned();
             let base =
                 if is_signed { format!("https://127.0.0.1:{port}") } else { plain.replacen("http://", "https://", 1) };
-            let id = t.connect_over(Provider::Hubspot, transport, None).await.expect("a source");
+            let id = t.connect_over(HUBSPOT, transport, None).await.expect("a source");
             let (asked, reached) = (t.fakes.ledger().len(), came.load(SeqCst));
             lead(&mut t, |config| {
-                config.hubspot_api_url = format!("{base}/hubspot");
-                config.hubspot_mcp_url = format!("{base}/mcp/hubspot").into();
+                config.providers.set("HUBSPOT_API_URL", format!("{base}/hubspot"));
+                config.providers.set("HUBSPOT_MCP_URL", format!("{base}/mcp/hubspot"));
             });
             t.run().await;
             let (kind, what) = trouble(&t, id, 1).await;
@@ -410,8 +411,8 @@ async fn a_server_whose_tls_is_none_is_not_spoken_to_and_passes() {
             );
 
             lead(&mut t, |config| {
-                config.hubspot_api_url = format!("{plain}/hubspot");
-                config.hubspot_mcp_url = format!("{plain}/mcp/hubspot").into();
+                config.providers.set("HUBSPOT_API_URL", format!("{plain}/hubspot"));
+                config.providers.set("HUBSPOT_MCP_URL", format!("{plain}/mcp/hubspot"));
             });
             an_hour_later(&t).await;
             assert_whole(&t, id, 1, &format!("{transport:?}, self-signed: {is_signed}")).await;
@@ -421,18 +422,18 @@ async fn a_server_whose_tls_is_none_is_not_spoken_to_and_passes() {
         let plain = t.fakes.url().to_owned();
         let base =
             if is_signed { format!("https://127.0.0.1:{port}") } else { plain.replacen("http://", "https://", 1) };
-        let id = t.connect(Provider::Hubspot).await;
+        let id = t.connect(HUBSPOT).await;
         let stale = "update connected_sources set token_expires_at = $1 where id = $2";
         let now = t.world.env.clock.now();
         sqlx::query(stale).bind(now).bind(id.0).execute(&mut *t.world.conn().await).await.expect("a stale token");
         let version = format!("select token_version from connected_sources where id = '{id}'");
         let before = t.count(&version).await;
-        lead(&mut t, |config| config.hubspot_token_url = format!("{base}/oauth/hubspot/token"));
+        lead(&mut t, |config| config.providers.set("HUBSPOT_TOKEN_URL", format!("{base}/oauth/hubspot/token")));
         t.run().await;
         let (kind, what) = trouble(&t, id, 1).await;
         assert!(kind == "token" && what.contains("HubSpot could not be reached"), "{kind}: {what}");
         assert_eq!((t.source(id).await.status.as_str(), t.count(&version).await), ("active", before));
-        lead(&mut t, |config| config.hubspot_token_url = format!("{plain}/oauth/hubspot/token"));
+        lead(&mut t, |config| config.providers.set("HUBSPOT_TOKEN_URL", format!("{plain}/oauth/hubspot/token")));
         an_hour_later(&t).await;
         assert_whole(&t, id, 1, "at the token endpoint").await;
     }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{JobKind, Provider};
+use domain::JobKind;
 use engine::pull::jobs;
 use fakes::Manner;
 use serde_json::json;
+use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 use testkit::Sources;
 
 use crate::pull_faults::whole;
@@ -14,7 +15,7 @@ use crate::pull_faults::whole;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_place_the_provider_forgot_leads_to_a_full_pass_by_itself() {
     let t = Sources::new().await;
-    let drive = t.connect(Provider::GoogleDrive).await;
+    let drive = t.connect(DRIVE).await;
     t.run().await;
     sqlx::query("update connected_sources set cursors = jsonb_build_object('page_token', '999999') where id = $1")
         .bind(drive.0)
@@ -28,7 +29,7 @@ async fn a_place_the_provider_forgot_leads_to_a_full_pass_by_itself() {
     let job = t.jobs(drive).await.remove(0);
     assert_eq!((job.status.as_str(), job.kind.as_str()), ("completed", "full"), "{job:?}");
     assert!(job.note.is_some(), "nobody was told: {job:?}");
-    let quickbooks = t.connect(Provider::Quickbooks).await;
+    let quickbooks = t.connect(QUICKBOOKS).await;
     t.run().await;
     sqlx::query("update connected_sources set cursors = jsonb_set(cursors, '{changed_since}', '\"2026-01-01T00:00:00Z\"') where id = $1")
         .bind(quickbooks.0)
@@ -46,7 +47,7 @@ async fn what_goes_while_a_pass_starts_over_is_taken_away() {
     let contacts = "/hubspot/crm/objects/2026-03/contacts";
     let t = Sources::new().await;
     t.fakes.hubspot().fill_contacts(150);
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     t.sync_as(id, Some(JobKind::Full)).await;
     // The cursor, the first page, and a second one whose place is lost.
@@ -69,7 +70,7 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
     let t = Sources::new().await;
     let file = t.fakes.drive().put_doc("Too large", "x");
     t.fakes.always(&format!("/drive/v3/files/{file}/export"), Some(Manner::Status(403)));
-    let id = t.connect(Provider::GoogleDrive).await;
+    let id = t.connect(DRIVE).await;
     t.run().await;
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.items_failed), ("completed", 1), "{job:?}");
@@ -107,7 +108,7 @@ async fn a_record_that_cannot_be_read_holds_up_nobody_and_can_be_tried_again_or_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_is_there_and_cannot_be_read_is_not_taken_away() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     let crm = t.fakes.hubspot();
     let contact = crm.ids("contacts").remove(0);
@@ -134,7 +135,7 @@ async fn a_record_that_is_there_and_cannot_be_read_is_not_taken_away() {
 async fn what_a_failed_pass_met_goes_with_the_next_one_and_the_job_after_its_time() {
     let t = Sources::new().await;
     t.fakes.always("/hubspot/crm/objects/2026-03/companies", Some(Manner::Status(403)));
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     t.run().await;
     assert_eq!(t.jobs(id).await[0].status, "failed");
     let seen = "select count(*) from tributary.sync_seen";
@@ -154,7 +155,7 @@ async fn many_files_that_are_tried_again_come_a_few_at_a_time() {
     let t = Sources::empty().await;
     let drive = t.fakes.drive();
     let files: Vec<String> = (0..10).map(|n| drive.put_doc(&format!("Note {n}"), "before")).collect();
-    let id = t.connect(Provider::GoogleDrive).await;
+    let id = t.connect(DRIVE).await;
     t.run().await;
     let cursor = t.source(id).await.cursors;
     files.iter().for_each(|file| drive.set_text(file, "after"));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::Provider;
 use engine::pull::tokens::{self, NoToken, Timing};
 use fakes::Manner;
+use testkit::sources::{HUBSPOT, QUICKBOOKS};
 use testkit::{Sources, wait_until};
 
 const TOKEN: &str = "/oauth/quickbooks/token";
@@ -18,15 +18,15 @@ async fn stale(t: &Sources) {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_workers_with_one_stale_token_make_one_refresh_and_hold_no_transaction() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::Delay(Duration::from_millis(1_500)));
-    let before = t.fakes.counts(fakes::Provider::Quickbooks).refreshes;
+    let before = t.fakes.counts(fakes::QUICKBOOKS).refreshes;
     let asked_before = t.fakes.requests(TOKEN);
     let (env, tenant) = (t.world.env.clone(), t.world.tenant_id);
     let want = || {
         let env = env.clone();
-        tokio::spawn(async move { tokens::token(&env, tenant, id, Provider::Quickbooks).await })
+        tokio::spawn(async move { tokens::token(&env, tenant, id, QUICKBOOKS).await })
     };
     let wanting: Vec<_> = (0..16).map(|_| want()).collect();
     let is_asked = async || t.fakes.requests(TOKEN) > asked_before;
@@ -38,26 +38,26 @@ async fn many_workers_with_one_stale_token_make_one_refresh_and_hold_no_transact
         versions.push(wanted.await.expect("a task").expect("a token").version);
     }
     assert!(versions.iter().all(|version| *version == versions[0]), "{versions:?}");
-    let counts = t.fakes.counts(fakes::Provider::Quickbooks);
+    let counts = t.fakes.counts(fakes::QUICKBOOKS);
     assert_eq!((counts.refreshes - before, counts.invalid_grants, counts.reuses), (1, 0, 0), "{counts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_later_than_its_lease_is_still_stored_and_nobody_asked_twice() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::Delay(Duration::from_millis(1_800)));
     let timing = Timing { lease: Duration::from_millis(300), patience: Duration::from_millis(600) };
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let first = tokens::token_within(env, tenant, id, Provider::Quickbooks, timing).await;
+    let first = tokens::token_within(env, tenant, id, QUICKBOOKS, timing).await;
     assert!(
         matches!(first, Err(NoToken::Failed(_))),
         "an endpoint that never answers must not be asked for ever: {first:?}"
     );
     let patient = Timing { lease: Duration::from_millis(300), patience: Duration::from_secs(10) };
-    let second = tokens::token_within(env, tenant, id, Provider::Quickbooks, patient).await.expect("the late pair");
-    let counts = t.fakes.counts(fakes::Provider::Quickbooks);
+    let second = tokens::token_within(env, tenant, id, QUICKBOOKS, patient).await.expect("the late pair");
+    let counts = t.fakes.counts(fakes::QUICKBOOKS);
     assert_eq!((counts.refreshes, counts.invalid_grants), (1, 0), "{counts:?}");
     assert!(second.version > 1);
 }
@@ -65,10 +65,10 @@ async fn a_reply_later_than_its_lease_is_still_stored_and_nobody_asked_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     t.run().await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let want = async || tokens::token(env, tenant, id, Provider::Quickbooks).await;
+    let want = async || tokens::token(env, tenant, id, QUICKBOOKS).await;
 
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::Status(503));
@@ -100,9 +100,9 @@ async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() 
     assert_eq!(t.source(id).await.status_message.as_deref(), Some("refresh_outcome_unknown"));
 
     // Reconnected, then revoked by its owner.
-    t.connect_over(Provider::Quickbooks, domain::Transport::Rest, Some(id)).await.expect("reconnected");
+    t.connect_over(QUICKBOOKS, domain::Transport::Rest, Some(id)).await.expect("reconnected");
     stale(&t).await;
-    t.fakes.revoke(fakes::Provider::Quickbooks);
+    t.fakes.revoke(fakes::QUICKBOOKS);
     assert!(matches!(want().await, Err(NoToken::Reconnect)), "revoked");
     assert_eq!(t.source(id).await.status_message.as_deref(), Some("refresh_token_invalid: invalid_grant"));
 }
@@ -110,21 +110,21 @@ async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_lives_no_longer_than_the_skew_is_refreshed_once_and_used() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
-    t.fakes.set_token_secs(fakes::Provider::Quickbooks, 40);
+    let id = t.connect(QUICKBOOKS).await;
+    t.fakes.set_token_secs(fakes::QUICKBOOKS, 40);
     stale(&t).await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let before = t.fakes.counts(fakes::Provider::Quickbooks).refreshes;
+    let before = t.fakes.counts(fakes::QUICKBOOKS).refreshes;
     for _ in 0..3 {
-        tokens::token(env, tenant, id, Provider::Quickbooks).await.expect("a token");
+        tokens::token(env, tenant, id, QUICKBOOKS).await.expect("a token");
     }
-    assert_eq!(t.fakes.counts(fakes::Provider::Quickbooks).refreshes - before, 1);
+    assert_eq!(t.fakes.counts(fakes::QUICKBOOKS).refreshes - before, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_comes_after_the_source_was_given_up_revives_it() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::Delay(Duration::from_secs(2)));
     let (env, tenant, asked) = (&t.world.env, t.world.tenant_id, t.fakes.requests(TOKEN));
@@ -139,7 +139,7 @@ async fn a_reply_that_comes_after_the_source_was_given_up_revives_it() {
         assert_eq!(source.status_message.as_deref(), Some("refresh_outcome_unknown"));
         assert_eq!(job.status, "failed");
     };
-    let (first, ()) = tokio::join!(tokens::token(env, tenant, id, Provider::Quickbooks), second);
+    let (first, ()) = tokio::join!(tokens::token(env, tenant, id, QUICKBOOKS), second);
     first.expect("the pair that came late");
     assert_eq!(t.source(id).await.status, "active");
     assert_eq!(t.jobs(id).await[0].status, "pending", "what had stopped does not go on");
@@ -148,9 +148,9 @@ async fn a_reply_that_comes_after_the_source_was_given_up_revives_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_of_a_pair_that_was_replaced_meanwhile_asks_nobody_to_reconnect() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     stale(&t).await;
-    t.fakes.revoke(fakes::Provider::Quickbooks);
+    t.fakes.revoke(fakes::QUICKBOOKS);
     t.fakes.set_latency(TOKEN, Duration::from_millis(500));
     let (env, tenant, asked) = (&t.world.env, t.world.tenant_id, t.fakes.requests(TOKEN));
     let reconnected = async {
@@ -158,7 +158,7 @@ async fn a_refusal_of_a_pair_that_was_replaced_meanwhile_asks_nobody_to_reconnec
         let sql = "update connected_sources set token_version = token_version + 1 where provider = 'quickbooks'";
         sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("a newer pair");
     };
-    let (refused, ()) = tokio::join!(tokens::token(env, tenant, id, Provider::Quickbooks), reconnected);
+    let (refused, ()) = tokio::join!(tokens::token(env, tenant, id, QUICKBOOKS), reconnected);
     assert!(matches!(refused, Err(NoToken::Wait(..))), "{refused:?}");
     assert_eq!(t.source(id).await.status, "active");
 }
@@ -166,9 +166,9 @@ async fn a_refusal_of_a_pair_that_was_replaced_meanwhile_asks_nobody_to_reconnec
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_that_are_read_say_nothing_of_our_client_and_a_refresh_does() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let key = tokens::breaker(Provider::Quickbooks);
+    let key = tokens::breaker(QUICKBOOKS);
     let is_closed = async || {
         let closed = store::gates::closed(&mut *t.world.conn().await, env.clock.sql(), &[&key]).await;
         !closed.expect("an answer").is_empty()
@@ -184,10 +184,10 @@ async fn pages_that_are_read_say_nothing_of_our_client_and_a_refresh_does() {
     assert_eq!(t.jobs(id).await[0].status, "completed");
     assert!(is_closed().await, "a page opened it");
     stale(&t).await;
-    let kept_away = tokens::token(env, tenant, id, Provider::Quickbooks).await;
+    let kept_away = tokens::token(env, tenant, id, QUICKBOOKS).await;
     assert!(matches!(kept_away, Err(NoToken::Wait(..))), "{kept_away:?}");
     env.clock.advance(TimeDelta::minutes(16));
-    tokens::token(env, tenant, id, Provider::Quickbooks).await.expect("a token");
+    tokens::token(env, tenant, id, QUICKBOOKS).await.expect("a token");
     assert_eq!(
         t.count("select count(*) from tributary.gates where closed_until is not null").await,
         0,
@@ -198,7 +198,7 @@ async fn pages_that_are_read_say_nothing_of_our_client_and_a_refresh_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_waits_while_its_app_is_not_set_up_or_its_token_endpoint_asks_for_patience() {
     let mut t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::RateLimited { retry_after: fakes::RetryAfter::Seconds(30) });
     t.run().await;
@@ -211,7 +211,7 @@ async fn a_job_waits_while_its_app_is_not_set_up_or_its_token_endpoint_asks_for_
 
     let (with_app, env) = (t.world.env.providers.clone(), &mut t.world.env);
     let mut config = (*env.config).clone();
-    config.quickbooks_client_id = None;
+    config.providers.remove("QUICKBOOKS_CLIENT_ID");
     env.providers = engine::pull::Providers::from_config(&config, &env.http).expect("providers").into();
     env.clock.advance(TimeDelta::minutes(1));
     t.run().await;
@@ -226,13 +226,13 @@ async fn a_job_waits_while_its_app_is_not_set_up_or_its_token_endpoint_asks_for_
 #[tokio::test(flavor = "multi_thread")]
 async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
-    let id = t.connect(Provider::Quickbooks).await;
+    let id = t.connect(QUICKBOOKS).await;
     for _ in 0..3 {
         // However old a pair is when it is replaced.
         let sql = "update tributary.vault set created_at = created_at - interval '2 days'";
         sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("an old pair");
         stale(&t).await;
-        tokens::token(&t.world.env, t.world.tenant_id, id, Provider::Quickbooks).await.expect("a token");
+        tokens::token(&t.world.env, t.world.tenant_id, id, QUICKBOOKS).await.expect("a token");
     }
     let secrets = "select count(*) from tributary.vault where source_id is not null";
     assert_eq!(t.count(secrets).await, 8);
@@ -249,34 +249,34 @@ async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
     let t = Sources::new().await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     let start = async || {
-        let url = connect::authorize(env, tenant, b"mine", Provider::Hubspot, None, domain::Transport::Rest)
+        let url = connect::authorize(env, tenant, b"mine", HUBSPOT, None, domain::Transport::Rest)
             .await
             .expect("a URL");
         assert!(url.contains("code_challenge_method=S256"), "{url}");
-        t.consent(&url).await
+        t.consent(HUBSPOT, &url).await
     };
     let unknown = |result: Result<_, ConnectError>| matches!(result, Err(ConnectError::UnknownState));
     let other = t.world.other_tenant("other").await;
 
     let returned = start().await;
-    assert!(unknown(connect::returned(env, tenant, b"another", Provider::Hubspot, &returned).await), "another session");
-    assert!(unknown(connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await), "used up by that");
+    assert!(unknown(connect::returned(env, tenant, b"another", HUBSPOT, &returned).await), "another session");
+    assert!(unknown(connect::returned(env, tenant, b"mine", HUBSPOT, &returned).await), "used up by that");
     let returned = start().await;
-    assert!(unknown(connect::returned(env, other, b"mine", Provider::Hubspot, &returned).await), "another tenant");
+    assert!(unknown(connect::returned(env, other, b"mine", HUBSPOT, &returned).await), "another tenant");
     let returned = start().await;
     assert!(
-        unknown(connect::returned(env, tenant, b"mine", Provider::Quickbooks, &returned).await),
+        unknown(connect::returned(env, tenant, b"mine", QUICKBOOKS, &returned).await),
         "another provider"
     );
     let mut returned = start().await;
     returned.state.push('x');
-    assert!(unknown(connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await), "another state");
+    assert!(unknown(connect::returned(env, tenant, b"mine", HUBSPOT, &returned).await), "another state");
     let returned = start().await;
-    connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await.expect("connected");
-    assert!(unknown(connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await), "twice");
+    connect::returned(env, tenant, b"mine", HUBSPOT, &returned).await.expect("connected");
+    assert!(unknown(connect::returned(env, tenant, b"mine", HUBSPOT, &returned).await), "twice");
     t.fakes.deny_next();
     let returned = start().await;
-    let denied = connect::returned(env, tenant, b"mine", Provider::Hubspot, &returned).await;
+    let denied = connect::returned(env, tenant, b"mine", HUBSPOT, &returned).await;
     assert!(matches!(denied, Err(ConnectError::Denied(..))), "{denied:?}");
     assert_eq!(t.count("select count(*) from connected_sources where provider = 'hubspot'").await, 1);
     assert_eq!(
@@ -303,8 +303,8 @@ async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
     let lease_ms = 1_000;
     let database = testkit::cluster::cloned();
     let t = Sources::with(database, domain::Clock::System, fakes::Fakes::with_fixtures().await, &[]).await;
-    let id = t.connect(Provider::Quickbooks).await;
-    let (tenant, before) = (t.world.tenant_id, t.fakes.counts(fakes::Provider::Quickbooks).refreshes);
+    let id = t.connect(QUICKBOOKS).await;
+    let (tenant, before) = (t.world.tenant_id, t.fakes.counts(fakes::QUICKBOOKS).refreshes);
     for nth in (1..=u64::try_from(expiries).expect("a count")).step_by(100) {
         t.fakes.nth(TOKEN, nth + 50, Manner::Delay(Duration::from_millis(lease_ms * 3 / 2)));
     }
@@ -338,7 +338,7 @@ async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
         drop(process.stdin.take());
         process.wait().expect("its end");
     }
-    let counts = t.fakes.counts(fakes::Provider::Quickbooks);
+    let counts = t.fakes.counts(fakes::QUICKBOOKS);
     let accepted = i64::try_from(counts.refreshes - before).expect("a count");
     println!("{expiries} expiries, {accepted} accepted refreshes, {} invalid_grant", counts.invalid_grants);
     assert_eq!((accepted, counts.invalid_grants, counts.reuses), (expiries, 0, 0), "{counts:?}");

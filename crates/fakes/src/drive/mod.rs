@@ -1,17 +1,22 @@
 //! Google Drive: files, their texts and the feed of changes, and how a test changes them.
 
+mod fake;
 mod filter;
-pub(crate) mod rest;
+mod fixtures;
+mod mcp;
+mod rest;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::clock::{iso, parse_iso};
-use crate::{Shared, lock};
+use crate::{Fakes, Shared, lock};
+
+pub use self::fake::DRIVE;
 
 pub(crate) const DOCUMENT: &str = "application/vnd.google-apps.document";
 pub(crate) const SHEET: &str = "application/vnd.google-apps.spreadsheet";
@@ -38,10 +43,21 @@ pub(crate) struct Change {
 /// The files of Drive, as a person working in it changes them. Every change has a later time than those before it.
 #[derive(Clone)]
 pub struct Drive {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
+}
+
+impl Fakes {
+    /// The files of Google Drive.
+    pub fn drive(&self) -> Drive {
+        Drive { shared: self.shared.clone() }
+    }
 }
 
 impl Drive {
+    fn files(&self) -> &Mutex<Files> {
+        self.shared.records()
+    }
+
     pub fn put_doc(&self, name: &str, text: &str) -> String {
         self.put_file(json!({"name": name, "mimeType": DOCUMENT}), text)
     }
@@ -53,7 +69,7 @@ impl Drive {
     /// Creates a file, or replaces the one with its id; `metadata` as in Drive's own answers. Returns the id.
     pub fn put_file(&self, metadata: Value, text: &str) -> String {
         let id = metadata["id"].as_str().map_or_else(|| format!("1{}", Uuid::new_v4().simple()), str::to_owned);
-        let mut drive = lock(&self.shared.drive);
+        let mut drive = lock(self.files());
         let now = self.shared.clock.stamp();
         let mut whole = json!({"kind": "drive#file", "id": id, "parents": ["root"], "createdTime": iso(now),
             "trashed": false, "explicitlyTrashed": false, "version": "0", "capabilities": {"canDownload": true}});
@@ -74,50 +90,50 @@ impl Drive {
         self.change(id, |file| file.metadata["name"] = json!(name));
     }
 
-    /// Into the bin, or out of it.
+    /// Moves a file into the bin, or out of it.
     pub fn trash(&self, id: &str, is_trashed: bool) {
         self.change(id, |file| {
             set(&mut file.metadata, json!({"trashed": is_trashed, "explicitlyTrashed": is_trashed}))
         });
     }
 
-    /// Deleted for good, or no longer shared with us.
+    /// Deletes a file for good, or no longer shares it with us.
     pub fn remove(&self, id: &str) {
-        let mut drive = lock(&self.shared.drive);
+        let mut drive = lock(self.files());
         let now = self.shared.clock.stamp();
         drive.files.remove(id).expect("a file that is there");
         drive.note_change(id, now);
     }
 
-    /// The bin and folders included.
+    /// Counts all files, with the bin and folders.
     pub fn count(&self) -> usize {
-        lock(&self.shared.drive).files.len()
+        lock(self.files()).files.len()
     }
 
     pub fn ids(&self) -> Vec<String> {
-        lock(&self.shared.drive).files.keys().cloned().collect()
+        lock(self.files()).files.keys().cloned().collect()
     }
 
-    /// Documents and sheets that are not in the bin: what has a text.
+    /// The documents and sheets that are not in the bin.
     pub fn readable_ids(&self) -> Vec<String> {
         let is_readable = |file: &File| {
             let kind = file.metadata["mimeType"].as_str().unwrap_or_default();
             [DOCUMENT, SHEET].contains(&kind) && file.metadata["trashed"] != json!(true)
         };
-        lock(&self.shared.drive).files.iter().filter(|(_, file)| is_readable(file)).map(|(id, _)| id.clone()).collect()
+        lock(self.files()).files.iter().filter(|(_, file)| is_readable(file)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// As a fixture has it, with its own times.
+    /// Adds a file of a fixture, with its own times.
     pub(crate) fn load(&self, metadata: Value, text: &str) {
         let Some(id) = metadata["id"].as_str().map(str::to_owned) else { return };
         let modified_at = metadata["modifiedTime"].as_str().and_then(parse_iso).unwrap_or_default();
-        let mut drive = lock(&self.shared.drive);
+        let mut drive = lock(self.files());
         drive.files.insert(id.clone(), File { metadata, modified_at, text: text.to_owned() });
         drive.note_change(&id, modified_at);
     }
 
     fn change(&self, id: &str, change: impl FnOnce(&mut File)) {
-        let mut drive = lock(&self.shared.drive);
+        let mut drive = lock(self.files());
         let now = self.shared.clock.stamp();
         change(drive.files.get_mut(id).expect("a file that is there"));
         drive.touch(id, now);

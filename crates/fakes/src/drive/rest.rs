@@ -13,13 +13,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::clock::iso;
+use crate::drive::fake::{DRIVE, lost_token, refused};
 use crate::drive::filter::Filter;
-use crate::drive::{DOCUMENT, File, SHEET};
+use crate::drive::{DOCUMENT, File, Files, SHEET};
 use crate::manners::Manner;
 use crate::oauth::grants::Caller;
-use crate::provider::Provider;
 use crate::request::pairs;
-use crate::shapes::{Tongue, answer, google, lost_token, text};
+use crate::shapes::{answer, text};
 use crate::{Shared, lock};
 
 const MOST_A_PAGE: usize = 1000;
@@ -27,7 +27,7 @@ const EXPORT_BYTES: usize = 10 * 1024 * 1024;
 /// Before the place in a listing, so that nobody takes it for a number.
 const TOKEN_HEAD: &str = "~!!~";
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
+pub(crate) fn routes(_: &Arc<Shared>) -> Router<Arc<Shared>> {
     let drive = Router::new()
         .route("/files", get(list))
         .route("/files/{id}", get(one))
@@ -41,9 +41,9 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 
 async fn guard(request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>();
-    match caller.is_some_and(|caller| caller.provider == Provider::GoogleDrive && caller.is_valid) {
+    match caller.is_some_and(|caller| caller.provider == DRIVE && caller.is_valid) {
         true => next.run(request).await,
-        false => google(401, "authError", "Invalid Credentials"),
+        false => refused(401, "authError", "Invalid Credentials"),
     }
 }
 
@@ -61,7 +61,7 @@ impl Asked {
         is_sound.then(|| manner.map_or(rows, |Extension(manner)| manner.page_rows(rows)))
     }
 
-    /// Keeps what `fields` names, at whatever depth it names it; without `fields`, the few that Drive gives.
+    /// Keeps the fields that `fields` names, at every depth; without `fields`, the few that Drive gives.
     fn trim(&self, value: &mut Value) {
         let words: Vec<&str> = match self.get("fields") {
             Some("*") => return,
@@ -104,16 +104,16 @@ fn trim(value: &mut Value, words: &[&str]) {
 async fn list(State(shared): State<Arc<Shared>>, manner: Option<Extension<Manner>>, uri: Uri) -> Response {
     let asked = Asked(pairs(&uri));
     let (q, order) = (asked.get("q").unwrap_or_default(), asked.get("orderBy").unwrap_or_default());
-    let Some(filter) = Filter::parse(q) else { return google(400, "invalid", "Invalid Value") };
-    let Some(page_rows) = asked.page_rows(manner.as_ref()) else { return google(400, "invalid", "Invalid Value") };
+    let Some(filter) = Filter::parse(q) else { return refused(400, "invalid", "Invalid Value") };
+    let Some(page_rows) = asked.page_rows(manner.as_ref()) else { return refused(400, "invalid", "Invalid Value") };
     let start = match asked.get("pageToken") {
         None => 0,
         Some(token) => match place_in(token, q, order) {
             Some(start) => start,
-            None => return lost_token(Tongue::Google, shared.clock.now()),
+            None => return lost_token(),
         },
     };
-    let drive = lock(&shared.drive);
+    let drive = lock(shared.records::<Files>());
     let mut files: Vec<&File> = drive.files.values().filter(|file| filter.holds(file)).collect();
     let key = order.split_whitespace().next().unwrap_or("modifiedTime");
     files.sort_by_key(|file| file.metadata[key].to_string());
@@ -144,11 +144,11 @@ fn place_in(token: &str, q: &str, order: &str) -> Option<usize> {
 
 async fn one(State(shared): State<Arc<Shared>>, Path(id): Path<String>, uri: Uri) -> Response {
     let asked = Asked(pairs(&uri));
-    let drive = lock(&shared.drive);
+    let drive = lock(shared.records::<Files>());
     let Some(file) = drive.files.get(&id) else { return not_found(&id) };
     if asked.get("alt") == Some("media") {
         return match is_native(file) {
-            true => google(403, "fileNotDownloadable", "Only files with binary content can be downloaded."),
+            true => refused(403, "fileNotDownloadable", "Only files with binary content can be downloaded."),
             false => text("application/octet-stream", file.text.clone()),
         };
     }
@@ -159,10 +159,10 @@ async fn one(State(shared): State<Arc<Shared>>, Path(id): Path<String>, uri: Uri
 
 async fn export(State(shared): State<Arc<Shared>>, Path(id): Path<String>, uri: Uri) -> Response {
     let asked = Asked(pairs(&uri));
-    let drive = lock(&shared.drive);
+    let drive = lock(shared.records::<Files>());
     let Some(file) = drive.files.get(&id) else { return not_found(&id) };
     if !is_native(file) {
-        return google(403, "fileNotExportable", "Export only supports Docs Editors files.");
+        return refused(403, "fileNotExportable", "Export only supports Docs Editors files.");
     }
     let offered: &[&'static str] = match file.metadata["mimeType"].as_str() {
         Some(DOCUMENT) => &["text/markdown", "text/plain", "text/html"],
@@ -170,10 +170,10 @@ async fn export(State(shared): State<Arc<Shared>>, Path(id): Path<String>, uri: 
         _ => &[],
     };
     let Some(content_type) = offered.iter().find(|offered| asked.get("mimeType") == Some(**offered)) else {
-        return google(400, "badRequest", "The requested conversion is not supported.");
+        return refused(400, "badRequest", "The requested conversion is not supported.");
     };
     if file.text.len() > EXPORT_BYTES {
-        return google(403, "exportSizeLimitExceeded", "This file is too large to be exported.");
+        return refused(403, "exportSizeLimitExceeded", "This file is too large to be exported.");
     }
     text(content_type, file.text.clone())
 }
@@ -183,21 +183,21 @@ fn is_native(file: &File) -> bool {
 }
 
 fn not_found(id: &str) -> Response {
-    google(404, "notFound", &format!("File not found: {id}."))
+    refused(404, "notFound", &format!("File not found: {id}."))
 }
 
 async fn start_page_token(State(shared): State<Arc<Shared>>) -> Response {
-    let next = lock(&shared.drive).last_change + 1;
+    let next = lock(shared.records::<Files>()).last_change + 1;
     answer(200, json!({"kind": "drive#startPageToken", "startPageToken": next.to_string()}))
 }
 
 async fn changes(State(shared): State<Arc<Shared>>, manner: Option<Extension<Manner>>, uri: Uri) -> Response {
     let asked = Asked(pairs(&uri));
-    let Some(page_rows) = asked.page_rows(manner.as_ref()) else { return google(400, "invalid", "Invalid Value") };
-    let drive = lock(&shared.drive);
+    let Some(page_rows) = asked.page_rows(manner.as_ref()) else { return refused(400, "invalid", "Invalid Value") };
+    let drive = lock(shared.records::<Files>());
     let start = asked.get("pageToken").and_then(|token| token.parse().ok());
     let Some(start) = start.filter(|start| (1..=drive.last_change + 1).contains(start)) else {
-        return lost_token(Tongue::Google, shared.clock.now());
+        return lost_token();
     };
     let with_removed = asked.get("includeRemoved") != Some("false");
     let mut left = drive.changes.range(start..).peekable();
@@ -229,9 +229,9 @@ async fn changes(State(shared): State<Arc<Shared>>, manner: Option<Extension<Man
 
 async fn about(Extension(caller): Extension<Caller>, uri: Uri) -> Response {
     if Asked(pairs(&uri)).get("fields").is_none() {
-        return google(400, "required", "The 'fields' parameter is required for this method.");
+        return refused(400, "required", "The 'fields' parameter is required for this method.");
     }
-    let provider = Provider::GoogleDrive;
+    let provider = DRIVE;
     answer(
         200,
         json!({"user": {

@@ -54,7 +54,7 @@ impl Crm {
         results
     }
 
-    /// What the associations API says of one object; `None` when it has none.
+    /// The associations of one object; `None` when it has none.
     pub fn associations(&self, kind: &str, id: u64, to_kind: &str) -> Option<Value> {
         let object = self.get(kind, id).filter(|object| object.archived_at.is_none())?;
         let to = |(index, to_id): (usize, u64)| {

@@ -1,29 +1,33 @@
 //! HubSpot's CRM: objects of a few types, their properties and associations, and how a test changes them.
 
 mod answers;
-pub(crate) mod rest;
-pub(crate) mod search;
+mod fake;
+mod mcp;
+mod rest;
+mod search;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
 
 use crate::clock::{at_ms, iso, parse_iso};
-use crate::{Shared, lock};
+use crate::{Fakes, Shared, lock};
+
+pub use self::fake::HUBSPOT;
 
 /// Singular and plural; HubSpot numbers each type apart, so a contact and a company may have the same id.
 pub(crate) const TYPES: [(&str, &str); 3] = [("contact", "contacts"), ("company", "companies"), ("deal", "deals")];
 
-/// Of the default pipeline, and won and lost of the one for rentals: stages that a person makes have numbers.
+/// Of the default pipeline, and won and lost of the one for rentals. Stages that a person creates have numbers.
 const CLOSED_STAGES: [&str; 4] = ["closedwon", "closedlost", "189340026", "189340027"];
 
 #[derive(Default)]
 pub(crate) struct Crm {
     types: BTreeMap<String, BTreeMap<u64, Object>>,
-    /// What changed less long ago than this, search does not know yet.
+    /// Search does not know changes that are younger than this.
     search_lag: TimeDelta,
 }
 
@@ -39,13 +43,29 @@ pub(crate) struct Object {
 /// The records of HubSpot, as a person working in it changes them. Every change has a later time than those before it.
 #[derive(Clone)]
 pub struct Hubspot {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
+}
+
+impl Fakes {
+    /// The records of HubSpot.
+    pub fn hubspot(&self) -> Hubspot {
+        Hubspot { shared: self.shared.clone() }
+    }
+
+    /// A bearer that does not expire, as an account makes for itself in HubSpot's settings.
+    pub fn hubspot_private_app_token(&self) -> &'static str {
+        fake::PRIVATE_APP_TOKEN
+    }
 }
 
 impl Hubspot {
+    fn crm(&self) -> &Mutex<Crm> {
+        self.shared.records()
+    }
+
     /// Creates an object, or replaces the one with its id; `object` is its properties, or `{"id", "properties"}`. Returns the id.
     pub fn put(&self, kind: &str, object: Value) -> String {
-        let mut crm = lock(&self.shared.crm);
+        let mut crm = lock(self.crm());
         let now = self.shared.clock.stamp();
         let objects = crm.types.entry(kind.to_owned()).or_default();
         let asked_id = object.get("id").and_then(|id| id.as_str()?.parse().ok());
@@ -71,14 +91,14 @@ impl Hubspot {
         self.change(kind, id, |object| object.archived_at = Some(object.updated_at));
     }
 
-    /// Gone for good: no list and no archive tells of it.
+    /// Removes an object for good: no list and no archive tells of it.
     pub fn purge(&self, kind: &str, id: &str) {
-        let mut crm = lock(&self.shared.crm);
+        let mut crm = lock(self.crm());
         let objects = crm.types.get_mut(kind).expect("objects of this kind");
         objects.remove(&id.parse().expect("an id")).expect("an object that is there");
     }
 
-    /// Both ways. The first company of an object is its primary one.
+    /// Associates two objects both ways. The first company of an object is its primary one.
     pub fn associate(&self, from_kind: &str, from_id: &str, to_kind: &str, to_id: &str) {
         let link = |object: &mut Object, kind: &str, id: &str| {
             let ids = object.links.entry(kind.to_owned()).or_default();
@@ -88,26 +108,26 @@ impl Hubspot {
         self.change(to_kind, to_id, |object| link(object, from_kind, from_id));
     }
 
-    /// Of those that are not archived.
+    /// Counts the objects that are not archived.
     pub fn count(&self, kind: &str) -> usize {
         self.ids(kind).len()
     }
 
     pub fn ids(&self, kind: &str) -> Vec<String> {
-        let crm = lock(&self.shared.crm);
+        let crm = lock(self.crm());
         let live = crm.objects(kind).filter(|(_, object)| object.archived_at.is_none());
         live.map(|(id, _)| id.to_string()).collect()
     }
 
     /// HubSpot's search learns of a change seconds to minutes after it; here at once, unless set.
     pub fn set_search_lag(&self, lag: Duration) {
-        lock(&self.shared.crm).search_lag = TimeDelta::from_std(lag).unwrap_or(TimeDelta::MAX);
+        lock(self.crm()).search_lag = TimeDelta::from_std(lag).unwrap_or(TimeDelta::MAX);
     }
 
     /// Very many contacts, changed one after the other in the time that has just passed.
     pub fn fill_contacts(&self, n_contacts: usize) {
         let first_ms = self.shared.clock.stamp().timestamp_millis() - i64::try_from(n_contacts).unwrap_or(i64::MAX);
-        let mut crm = lock(&self.shared.crm);
+        let mut crm = lock(self.crm());
         let objects = crm.types.entry("contacts".to_owned()).or_default();
         let first_id = objects.last_key_value().map_or(101, |(id, _)| id + 1);
         let jobs = ["Owner", "Foreman", "Bookkeeper", "Buyer"];
@@ -133,7 +153,7 @@ impl Hubspot {
         }
     }
 
-    /// As a fixture has it, with its own times.
+    /// Adds a record of a fixture, with its own times.
     pub(crate) fn load(&self, kind: &str, record: &Value) {
         let time = |key: &str| record[key].as_str().and_then(parse_iso).unwrap_or_default();
         let Some(id) = record["id"].as_str().and_then(|id| id.parse().ok()) else { return };
@@ -145,7 +165,7 @@ impl Hubspot {
             links: BTreeMap::new(),
         };
         object.set(record["properties"].clone());
-        let mut crm = lock(&self.shared.crm);
+        let mut crm = lock(self.crm());
         let linked = record["associations"].as_object().into_iter().flatten();
         for (to_kind, list) in linked {
             let to_ids = list["results"].as_array().into_iter().flatten();
@@ -162,7 +182,7 @@ impl Hubspot {
     }
 
     fn change(&self, kind: &str, id: &str, change: impl FnOnce(&mut Object)) {
-        let mut crm = lock(&self.shared.crm);
+        let mut crm = lock(self.crm());
         let now = self.shared.clock.stamp();
         let objects = crm.types.get_mut(kind);
         let object = objects.and_then(|objects| objects.get_mut(&id.parse().ok()?)).expect("an object that is there");
@@ -176,7 +196,7 @@ impl Crm {
         self.types.get(kind).into_iter().flatten().map(|(id, object)| (*id, object))
     }
 
-    /// By id, beginning at this one.
+    /// The objects by id, beginning at this one.
     pub fn from(&self, kind: &str, first_id: u64) -> impl Iterator<Item = (u64, &Object)> {
         let objects = self.types.get(kind).into_iter();
         objects.flat_map(move |objects| objects.range(first_id..)).map(|(id, object)| (*id, object))
@@ -186,7 +206,7 @@ impl Crm {
         self.types.get(kind)?.get(&id)
     }
 
-    /// What it is associated with now.
+    /// The objects that it is associated with now.
     pub fn linked<'a>(&'a self, object: &'a Object, to_kind: &'a str) -> impl Iterator<Item = u64> + 'a {
         let ids = object.links.get(to_kind).into_iter().flatten().copied();
         ids.filter(move |id| self.get(to_kind, *id).is_some_and(|to| to.archived_at.is_none()))
@@ -220,7 +240,7 @@ impl Object {
     }
 }
 
-/// Contacts call it differently from all other types.
+/// The property with the time of change. Contacts have another one than all other types.
 pub(crate) fn modified_property(kind: &str) -> &'static str {
     if kind == "contacts" { "lastmodifieddate" } else { "hs_lastmodifieddate" }
 }

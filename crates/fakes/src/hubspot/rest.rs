@@ -14,20 +14,19 @@ use serde_json::{Value, json};
 
 use crate::clock::iso;
 use crate::hubspot::answers::paging;
+use crate::hubspot::fake::{HUBSPOT, hub_id, refused};
 use crate::hubspot::search::Search;
 use crate::hubspot::{Crm, TYPES};
 use crate::manners::Manner;
 use crate::oauth::grants::Caller;
-use crate::oauth::hub_id;
-use crate::provider::Provider;
 use crate::request::pairs;
-use crate::shapes::{answer, hubspot};
+use crate::shapes::answer;
 use crate::{Shared, lock};
 
 const BASE: &str = "/hubspot";
 const MOST_A_PAGE: usize = 100;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
+pub(crate) fn routes(_: &Arc<Shared>) -> Router<Arc<Shared>> {
     let mut crm = Router::new();
     for objects in ["/crm/v3/objects", "/crm/objects/{version}"] {
         crm = crm
@@ -79,7 +78,7 @@ struct Input {
     id: String,
 }
 
-/// What a list is asked for, over REST and over MCP.
+/// The parameters of a list, over REST and over MCP.
 pub(crate) struct ListQuery {
     pub limit: usize,
     pub after: Option<String>,
@@ -99,12 +98,12 @@ impl Refused {
     }
 
     pub fn answer(self) -> Response {
-        hubspot(self.0, self.1, &self.2)
+        refused(self.0, self.1, &self.2)
     }
 }
 
 impl Crm {
-    /// By id; the token of a page is the id to go on from, so that a record that goes away moves no other.
+    /// Lists objects by id. The token of a page is the id to go on from, so that a record that goes away moves no other.
     pub fn list(&self, kind: &str, asked: &ListQuery, link: &str) -> Result<Value, Refused> {
         let first_id = match &asked.after {
             None => 0,
@@ -129,7 +128,7 @@ impl Crm {
         Ok(answer)
     }
 
-    /// `true` with it when all were found.
+    /// Reads objects by id. `true`: all were found.
     pub fn read(&self, kind: &str, asked: &Batch, now: String) -> Result<(Value, bool), Refused> {
         if asked.inputs.len() > MOST_A_PAGE {
             return Err(Refused::invalid(format!("Batch reads are limited to {MOST_A_PAGE} inputs.")));
@@ -164,16 +163,16 @@ pub(crate) fn known_type(kind: &str) -> Result<&'static str, Refused> {
 }
 
 async fn guard(request: Request, next: Next) -> Response {
-    let caller = request.extensions().get::<Caller>().filter(|caller| caller.provider == Provider::Hubspot);
+    let caller = request.extensions().get::<Caller>().filter(|caller| caller.provider == HUBSPOT);
     match caller {
         Some(caller) if caller.is_valid && !has_scopes(caller, request.uri().path()) => {
-            hubspot(403, "MISSING_SCOPES", "This app hasn't been granted all required scopes to make this call.")
+            refused(403, "MISSING_SCOPES", "This app hasn't been granted all required scopes to make this call.")
         }
         Some(caller) if caller.is_valid => next.run(request).await,
         Some(_) => {
-            hubspot(401, "EXPIRED_AUTHENTICATION", "The OAuth token used to make this call expired 1 second(s) ago.")
+            refused(401, "EXPIRED_AUTHENTICATION", "The OAuth token used to make this call expired 1 second(s) ago.")
         }
-        None => hubspot(401, "INVALID_AUTHENTICATION", "Authentication credentials not found."),
+        None => refused(401, "INVALID_AUTHENTICATION", "Authentication credentials not found."),
     }
 }
 
@@ -210,12 +209,12 @@ async fn list(
         let kept: Vec<_> =
             uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("after=")).collect();
         let link = format!("{}{BASE}{}?{}", shared.url, uri.path(), kept.join("&"));
-        lock(&shared.crm).list(kind, &asked, &link)
+        lock(shared.records::<Crm>()).list(kind, &asked, &link)
     };
     page().map_or_else(Refused::answer, |page| answer(200, page))
 }
 
-/// Of a list that is written with commas, as several parameters, or both.
+/// Reads a list that is written with commas, as several parameters, or both.
 fn listed(asked: &[(String, String)], name: &str) -> Vec<String> {
     let values = asked.iter().filter(|(known, _)| known == name).flat_map(|(_, value)| value.split(','));
     values.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).collect()
@@ -226,7 +225,7 @@ async fn one(State(shared): State<Arc<Shared>>, Path(One { kind, id }): Path<One
     let is_archived = asked.iter().any(|(name, value)| name == "archived" && value == "true");
     let found = || {
         let kind = known_type(&kind)?;
-        let crm = lock(&shared.crm);
+        let crm = lock(shared.records::<Crm>());
         let found = id.parse().ok().and_then(|id| Some((id, crm.get(kind, id)?)));
         let found = found.filter(|(_, object)| object.archived_at.is_some() == is_archived);
         let (id, object) = found.ok_or_else(|| Refused(404, "OBJECT_NOT_FOUND", "Object not found.".to_owned()))?;
@@ -244,7 +243,7 @@ async fn search(
     let now = shared.clock.now();
     let page = || {
         let kind = known_type(&kind)?;
-        lock(&shared.crm).search(kind, &asked, manner.as_deref(), now).map_err(Refused::invalid)
+        lock(shared.records::<Crm>()).search(kind, &asked, manner.as_deref(), now).map_err(Refused::invalid)
     };
     page().map_or_else(Refused::answer, |page| answer(200, page))
 }
@@ -255,7 +254,7 @@ async fn read(
     Json(asked): Json<Batch>,
 ) -> Response {
     let now = iso(shared.clock.now());
-    let batch = known_type(&kind).and_then(|kind| lock(&shared.crm).read(kind, &asked, now));
+    let batch = known_type(&kind).and_then(|kind| lock(shared.records::<Crm>()).read(kind, &asked, now));
     batch.map_or_else(Refused::answer, |(batch, is_whole)| answer(if is_whole { 200 } else { 207 }, batch))
 }
 
@@ -266,7 +265,7 @@ async fn read_associations(
 ) -> Response {
     let batch = || {
         let (from, to) = (known_type(&from)?, known_type(&to)?);
-        let crm = lock(&shared.crm);
+        let crm = lock(shared.records::<Crm>());
         let mut results = Vec::new();
         let mut errors = Vec::new();
         for Input { id } in &asked.inputs {
@@ -305,11 +304,11 @@ async fn account_details(Extension(caller): Extension<Caller>) -> Response {
     )
 }
 
-/// Whoever holds a token may ask whose it is.
+/// The holder of a token may ask whose it is.
 async fn token_details(State(shared): State<Arc<Shared>>, Path(TokenPath { token }): Path<TokenPath>) -> Response {
     let caller = shared.grants.caller(&token, shared.clock.now());
-    match caller.filter(|caller| caller.provider == Provider::Hubspot && caller.is_valid) {
-        None => hubspot(404, "OBJECT_NOT_FOUND", "access token not found"),
+    match caller.filter(|caller| caller.provider == HUBSPOT && caller.is_valid) {
+        None => refused(404, "OBJECT_NOT_FOUND", "access token not found"),
         Some(caller) => answer(
             200,
             json!({
@@ -317,7 +316,7 @@ async fn token_details(State(shared): State<Arc<Shared>>, Path(TokenPath { token
                 "token_type": "access",
                 "hub_id": hub_id(&caller.account),
                 "hub_domain": format!("{}.example", caller.account),
-                "user": Provider::Hubspot.email(&caller.account),
+                "user": HUBSPOT.email(&caller.account),
                 "user_id": 7_512_346,
                 "app_id": 1_234_567,
                 "scopes": caller.scope.split_whitespace().collect::<Vec<_>>(),

@@ -1,5 +1,5 @@
-//! The issued tokens. Reuse of a rotating refresh token is detected: a spent one means that two clients hold it, and ends every grant of
-//! the account.
+//! The tokens and their owners. Refresh tokens that rotate are watched for reuse: a spent token that comes back means that two clients hold
+//! it, and ends every grant of the account.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::provider::Provider;
 
 const CODE_SECS: i64 = 60;
 
-/// The account and scopes of a token.
+/// The account that a token speaks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub provider: Provider,
@@ -22,7 +22,7 @@ pub(crate) struct Caller {
     pub expires_in: i64,
 }
 
-/// The counts of the token endpoint.
+/// Counts of what the token endpoint has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub token_requests: u64,
@@ -41,7 +41,7 @@ pub struct Counts {
 pub struct Issued {
     pub account: String,
     pub access_token: String,
-    /// `None` if the provider sends none, as Google at a refresh.
+    /// Absent where the provider sends none, as some do at a refresh.
     pub refresh_token: Option<String>,
     pub expires_in: i64,
     pub scope: String,
@@ -117,7 +117,7 @@ impl Grants {
 
 impl Book {
     pub fn account(&self, provider: Provider) -> String {
-        self.accounts.get(&provider).cloned().unwrap_or_else(|| provider.default_account().to_owned())
+        self.accounts.get(&provider).cloned().unwrap_or_else(|| provider.default_account.to_owned())
     }
 
     pub fn set_account(&mut self, provider: Provider, account: &str) {
@@ -136,7 +136,7 @@ impl Book {
         self.counts.entry((provider, account.to_owned())).or_default()
     }
 
-    /// Returns the counts of one account, or of all.
+    /// The counts of one account, or of all.
     pub fn counts(&self, provider: Provider, account: Option<&str>) -> Counts {
         let mut sum = Counts::default();
         let of_these = |(known, name): &(Provider, String)| *known == provider && account.is_none_or(|one| one == name);
@@ -157,12 +157,12 @@ impl Book {
     }
 
     pub fn give_code(&mut self, code: Code) -> String {
-        let text = format!("{}-code-{}", code.provider.as_str(), Uuid::new_v4().simple());
+        let text = format!("{}-code-{}", code.provider.name, Uuid::new_v4().simple());
         self.codes.insert(text.clone(), code);
         text
     }
 
-    /// Exchanges a code. A code is valid for one exchange, successful or not.
+    /// Takes a code, which is good for one exchange even if that fails.
     pub fn take_code(&mut self, provider: Provider, code: &str, now: DateTime<Utc>) -> Result<Code, InvalidGrant> {
         let code = self.codes.remove(code).filter(|code| code.provider == provider).ok_or(InvalidGrant)?;
         let is_old = now - code.given_at > TimeDelta::seconds(CODE_SECS);
@@ -199,12 +199,11 @@ impl Book {
             counts.reuses += u64::from(is_reuse);
             return Err(InvalidGrant);
         }
-        let rotates = self.rotations.get(&provider).copied().unwrap_or(provider == Provider::Quickbooks);
+        let rotates = self.rotations.get(&provider).copied().unwrap_or(provider.oauth.rotates);
         refresh.is_spent = rotates;
-        let sent = match provider {
-            _ if rotates => Some(self.add_refresh(provider, &account, &scope)),
-            Provider::GoogleDrive => None,
-            _ => Some(token.to_owned()),
+        let sent = match rotates {
+            true => Some(self.add_refresh(provider, &account, &scope)),
+            false => provider.oauth.repeats_refresh.then(|| token.to_owned()),
         };
         self.count(provider, &account).refreshes += 1;
         Ok(self.add_access(provider, &account, &scope, sent, now))
@@ -227,13 +226,13 @@ impl Book {
 
     /// Issues a static key, as an account creates it in its settings.
     pub fn add_static(&mut self, provider: Provider, token: &str) {
-        let account = provider.default_account().to_owned();
+        let account = provider.default_account.to_owned();
         let access = Access { provider, account, scope: String::new(), expires_at: None, is_revoked: false };
         self.access.insert(token.to_owned(), access);
     }
 
     fn add_refresh(&mut self, provider: Provider, account: &str, scope: &str) -> String {
-        let token = format!("{}-refresh-{}", provider.as_str(), Uuid::new_v4().simple());
+        let token = format!("{}-refresh-{}", provider.name, Uuid::new_v4().simple());
         let (account, scope) = (account.to_owned(), scope.to_owned());
         self.refresh.insert(token.clone(), Refresh { provider, account, scope, is_spent: false, is_revoked: false });
         token
@@ -247,13 +246,8 @@ impl Book {
         refresh_token: Option<String>,
         now: DateTime<Utc>,
     ) -> Issued {
-        let default_secs = match provider {
-            Provider::Hubspot => 1800,
-            Provider::GoogleDrive => 3599,
-            Provider::Quickbooks => 3600,
-        };
-        let expires_in = self.token_secs.get(&provider).copied().unwrap_or(default_secs);
-        let access_token = format!("{}-access-{}", provider.as_str(), Uuid::new_v4().simple());
+        let expires_in = self.token_secs.get(&provider).copied().unwrap_or(provider.oauth.token_secs);
+        let access_token = format!("{}-access-{}", provider.name, Uuid::new_v4().simple());
         let (account, scope) = (account.to_owned(), scope.to_owned());
         let expires_at = Some(now + TimeDelta::seconds(expires_in));
         let access = Access { provider, account: account.clone(), scope: scope.clone(), expires_at, is_revoked: false };

@@ -1,4 +1,4 @@
-//! Consent and tokens for all providers. Consent is given at once, and the token endpoint answers like that of each provider.
+//! Consent and tokens for every provider. Consent is given at once, and the token endpoint speaks as the provider's does.
 
 pub(crate) mod grants;
 pub(crate) mod switches;
@@ -20,8 +20,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Shared;
 use crate::oauth::grants::{Book, Code, InvalidGrant, Issued};
-use crate::provider::Provider;
-use crate::shapes::{answer, error, hubspot};
+use crate::provider::{Fake, Provider};
+use crate::shapes::{answer, error};
 
 /// The only known client, at every provider.
 pub const CLIENT_ID: &str = "fakes-client";
@@ -38,12 +38,12 @@ async fn authorize(
     Path(provider): Path<String>,
     Query(asked): Query<Fields>,
 ) -> Response {
-    let Some(provider) = Provider::named(&provider) else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(provider) = Fake::named(&provider) else { return StatusCode::NOT_FOUND.into_response() };
     let field = |name: &str| asked.get(name).map(String::as_str).unwrap_or_default();
     let redirect_uri = field("redirect_uri");
     let now = shared.clock.now();
     shared.grants.with(|book| {
-        // Without a known client and redirect address the person cannot be sent back.
+        // Without a known client and address there is nobody to send the person back to.
         let is_allowed = book.redirects.is_empty() || book.redirects.iter().any(|known| known == redirect_uri);
         if !is_allowed || redirect_uri.is_empty() {
             return (StatusCode::BAD_REQUEST, "redirect_uri is not registered for this client").into_response();
@@ -65,10 +65,7 @@ async fn authorize(
             return back(&[("error", "invalid_request")]);
         }
         let account = book.account(provider);
-        // Google issues a refresh token only on request, and a second one only after a visible consent.
-        let with_refresh = provider != Provider::GoogleDrive
-            || field("access_type") == "offline"
-                && (field("prompt").contains("consent") || !book.has_grant(provider, &account));
+        let with_refresh = (provider.oauth.gives_refresh)(&asked, book.has_grant(provider, &account));
         let code = book.give_code(Code {
             provider,
             account: account.clone(),
@@ -78,9 +75,9 @@ async fn authorize(
             with_refresh,
             given_at: now,
         });
-        match provider {
-            Provider::Quickbooks => back(&[("code", &code), ("realmId", &provider.account_id(&account))]),
-            _ => back(&[("code", &code)]),
+        match provider.oauth.account_parameter {
+            Some(name) => back(&[("code", &code), (name, &provider.account_id(&account))]),
+            None => back(&[("code", &code)]),
         }
     })
 }
@@ -98,14 +95,14 @@ async fn token(
     headers: HeaderMap,
     Form(asked): Form<Fields>,
 ) -> Response {
-    let Some(provider) = Provider::named(&provider) else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(provider) = Fake::named(&provider) else { return StatusCode::NOT_FOUND.into_response() };
     let field = |name: &str| asked.get(name).map(String::as_str).unwrap_or_default();
     let now = shared.clock.now();
     shared.grants.with(|book| {
         book.count(provider, "").token_requests += 1;
-        let is_client = match provider {
-            Provider::Quickbooks => headers.get(AUTHORIZATION).is_some_and(|header| *header == basic()),
-            _ => field("client_id") == CLIENT_ID && field("client_secret") == CLIENT_SECRET,
+        let is_client = match provider.oauth.is_basic {
+            true => headers.get(AUTHORIZATION).is_some_and(|header| *header == basic()),
+            false => field("client_id") == CLIENT_ID && field("client_secret") == CLIENT_SECRET,
         };
         if !is_client || book.rejects_clients {
             book.count(provider, "").invalid_clients += 1;
@@ -124,7 +121,7 @@ async fn token(
         };
         match issued {
             Ok(issued) => answer(200, pair(provider, &issued)),
-            Err(InvalidGrant) => invalid_grant(provider, field("grant_type")),
+            Err(InvalidGrant) => (provider.oauth.invalid_grant)(field("grant_type")),
         }
     })
 }
@@ -151,44 +148,11 @@ fn exchange(
 }
 
 fn pair(provider: Provider, issued: &Issued) -> Value {
-    let Issued { access_token, refresh_token, expires_in, scope, account } = issued;
-    let mut pair = match provider {
-        Provider::Hubspot => json!({
-            "token_type": "bearer",
-            "hub_id": hub_id(account),
-            "user_id": 7_512_346,
-            "scopes": scope.split_whitespace().collect::<Vec<_>>(),
-        }),
-        Provider::GoogleDrive => json!({"token_type": "Bearer", "scope": scope}),
-        Provider::Quickbooks => json!({"token_type": "bearer", "x_refresh_token_expires_in": 8_726_400}),
-    };
-    pair["access_token"] = json!(access_token);
-    pair["expires_in"] = json!(expires_in);
-    if let Some(refresh_token) = refresh_token {
+    let mut pair = (provider.oauth.pair)(issued);
+    pair["access_token"] = json!(issued.access_token);
+    pair["expires_in"] = json!(issued.expires_in);
+    if let Some(refresh_token) = &issued.refresh_token {
         pair["refresh_token"] = json!(refresh_token);
     }
     pair
-}
-
-/// The account's number in HubSpot's answers.
-pub(crate) fn hub_id(account: &str) -> u64 {
-    Provider::Hubspot.account_id(account).parse().unwrap_or_default()
-}
-
-/// HubSpot's dated endpoint uses the format of its other answers.
-fn invalid_grant(provider: Provider, grant_type: &str) -> Response {
-    let refused = match (provider, grant_type) {
-        (Provider::Hubspot, "refresh_token") => {
-            return hubspot(400, "VALIDATION_ERROR", "missing or invalid refresh token");
-        }
-        (Provider::Hubspot, _) => return hubspot(400, "VALIDATION_ERROR", "missing or unknown auth code"),
-        (Provider::GoogleDrive, "refresh_token") => {
-            json!({"error": "invalid_grant", "error_description": "Token has been expired or revoked."})
-        }
-        (Provider::GoogleDrive, _) => json!({"error": "invalid_grant", "error_description": "Bad Request"}),
-        (Provider::Quickbooks, _) => {
-            json!({"error": "invalid_grant", "error_description": "Incorrect or invalid refresh token"})
-        }
-    };
-    answer(400, refused)
 }

@@ -1,10 +1,8 @@
-//! The settings and counts of consent and tokens, for tests.
+//! Switches and counts of consent and tokens, for tests.
 
 use crate::Fakes;
 use crate::oauth::grants::{Counts, Issued};
 use crate::provider::Provider;
-
-pub(crate) const PRIVATE_APP_TOKEN: &str = "pat-na1-fake-00000000-0000-4000-8000-000000000000";
 
 impl Fakes {
     /// Allows a redirect address. Once one is allowed, no other is accepted.
@@ -22,7 +20,7 @@ impl Fakes {
         self.shared.grants.with(|book| book.set_account(provider, account));
     }
 
-    /// The provider's id of the account that gives consent now: its portal, permission id or realm.
+    /// The provider's own id of the account that gives consent now.
     pub fn account_id(&self, provider: Provider) -> String {
         provider.account_id(&self.shared.grants.with(|book| book.account(provider)))
     }
@@ -32,12 +30,12 @@ impl Fakes {
         self.shared.grants.with(|book| book.set_token_secs(provider, secs));
     }
 
-    /// Sets whether a refresh spends the refresh token. QuickBooks' do by default.
+    /// Whether a refresh spends the refresh token, whatever the provider usually does.
     pub fn rotate(&self, provider: Provider, rotates: bool) {
         self.shared.grants.with(|book| book.set_rotation(provider, rotates));
     }
 
-    /// Refuses every token request with `invalid_client`.
+    /// Answers every token request with `invalid_client`.
     pub fn reject_client(&self, rejects: bool) {
         self.shared.grants.with(|book| book.rejects_clients = rejects);
     }
@@ -56,7 +54,7 @@ impl Fakes {
         });
     }
 
-    /// Issues a pair of tokens without a browser.
+    /// Issues a pair without the way through a browser.
     pub fn issue(&self, provider: Provider) -> Issued {
         let now = self.shared.clock.now();
         self.shared.grants.with(|book| {
@@ -65,17 +63,12 @@ impl Fakes {
         })
     }
 
-    /// Issues a token that does not expire, as an account creates it in HubSpot's settings.
-    pub fn hubspot_private_app_token(&self) -> &'static str {
-        PRIVATE_APP_TOKEN
-    }
-
-    /// The counts of all accounts, including requests that named none.
+    /// Of all accounts together, with the requests that named none.
     pub fn counts(&self, provider: Provider) -> Counts {
         self.shared.grants.with(|book| book.counts(provider, None))
     }
 
-    /// The counts that certainly concern this account, without plain requests and refusals of a client.
+    /// The counts of one account, without requests as such and refusals of a client.
     pub fn counts_of(&self, provider: Provider, account: &str) -> Counts {
         self.shared.grants.with(|book| book.counts(provider, Some(account)))
     }

@@ -1,16 +1,20 @@
 //! QuickBooks' company file: customers and invoices, and how a test changes them.
 
+mod fake;
+mod mcp;
 mod query;
-pub(crate) mod rest;
+mod rest;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use crate::clock::parse_iso;
-use crate::{Shared, lock};
+use crate::{Fakes, Shared, lock};
+
+pub use self::fake::QUICKBOOKS;
 
 pub(crate) const ENTITIES: [&str; 2] = ["Customer", "Invoice"];
 
@@ -29,13 +33,24 @@ pub(crate) struct Entity {
 /// The records of QuickBooks, as a person working in it changes them. Every change has a later time than those before it.
 #[derive(Clone)]
 pub struct Quickbooks {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
+}
+
+impl Fakes {
+    /// The records of QuickBooks.
+    pub fn quickbooks(&self) -> Quickbooks {
+        Quickbooks { shared: self.shared.clone() }
+    }
 }
 
 impl Quickbooks {
+    fn books(&self) -> &Mutex<Books> {
+        self.shared.records()
+    }
+
     /// Creates a record of `Customer` or `Invoice`, or replaces the one with its `Id`. Returns the id.
     pub fn put(&self, entity: &str, record: Value) -> String {
-        let mut books = lock(&self.shared.books);
+        let mut books = lock(self.books());
         let now = self.shared.clock.stamp();
         let rows = books.entities.entry(entity.to_owned()).or_default();
         let asked_id = record.get("Id").and_then(|id| id.as_str()?.parse().ok());
@@ -64,36 +79,36 @@ impl Quickbooks {
         self.change(entity, id, |row| set(&mut row.record, fields));
     }
 
-    /// Only change data capture still tells of it.
+    /// Deletes a record. Only change data capture still tells of it.
     pub fn delete(&self, entity: &str, id: &str) {
         self.change(entity, id, |row| row.is_deleted = true);
     }
 
-    /// Of those that are not deleted.
+    /// Counts the records that are not deleted.
     pub fn count(&self, entity: &str) -> usize {
         self.ids(entity).len()
     }
 
     pub fn ids(&self, entity: &str) -> Vec<String> {
-        let books = lock(&self.shared.books);
+        let books = lock(self.books());
         books.live(entity).map(|(id, _)| id.to_string()).collect()
     }
 
     /// Its own refusals come under status 200, as they sometimes do; not those of a token.
     pub fn fault_with_200(&self, is_on: bool) {
-        lock(&self.shared.books).faults_with_200 = is_on;
+        lock(self.books()).faults_with_200 = is_on;
     }
 
-    /// As a fixture has it, with its own times.
+    /// Adds a record of a fixture, with its own times.
     pub(crate) fn load(&self, entity: &str, record: Value) {
         let Some(id) = record["Id"].as_str().and_then(|id| id.parse().ok()) else { return };
         let updated_at = record["MetaData"]["LastUpdatedTime"].as_str().and_then(parse_iso).unwrap_or_default();
         let row = Entity { record, updated_at, is_deleted: false };
-        lock(&self.shared.books).entities.entry(entity.to_owned()).or_default().insert(id, row);
+        lock(self.books()).entities.entry(entity.to_owned()).or_default().insert(id, row);
     }
 
     fn change(&self, entity: &str, id: &str, change: impl FnOnce(&mut Entity)) {
-        let mut books = lock(&self.shared.books);
+        let mut books = lock(self.books());
         let now = self.shared.clock.stamp();
         let rows = books.entities.get_mut(entity);
         let row = rows.and_then(|rows| rows.get_mut(&id.parse().ok()?)).expect("a record that is there");
@@ -132,12 +147,12 @@ fn local(at: DateTime<Utc>) -> String {
     at.with_timezone(&pacific()).to_rfc3339_opts(SecondsFormat::Secs, false)
 }
 
-/// Answers have one.
+/// Answers have a fraction of a second.
 pub(crate) fn local_ms(at: DateTime<Utc>) -> String {
     at.with_timezone(&pacific()).to_rfc3339_opts(SecondsFormat::Millis, false)
 }
 
-/// Where QuickBooks' clocks are, in winter.
+/// The time zone of QuickBooks, in winter.
 fn pacific() -> FixedOffset {
     FixedOffset::west_opt(8 * 3600).expect("less than a day")
 }

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 
 use crate::manners::Manner;
 use crate::oauth::grants::Caller;
-use crate::provider::Provider;
+use crate::quickbooks::fake::{QUICKBOOKS, fault, unauthorized};
 use crate::quickbooks::query::{Statement, parse_time};
 use crate::quickbooks::{Books, ENTITIES, Entity, local_ms};
 use crate::request::pairs;
-use crate::shapes::{answer, error, fault, quickbooks_unauthorized};
+use crate::shapes::{answer, error};
 use crate::{Shared, lock};
 
-/// What change data capture remembers, and how much it says at once: of all entities together, and without a second page.
+/// Change data capture looks back so long and tells so many changes at once, of all entities together and without a second page.
 const LOOK_BACK: TimeDelta = TimeDelta::days(30);
 const MOST_CHANGES: usize = 1000;
 
@@ -56,11 +56,11 @@ async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let caller = request.extensions().get::<Caller>().filter(|caller| caller.provider == Provider::Quickbooks);
+    let caller = request.extensions().get::<Caller>().filter(|caller| caller.provider == QUICKBOOKS);
     let now = shared.clock.now();
     match caller.filter(|caller| caller.is_valid) {
-        None => quickbooks_unauthorized(now),
-        Some(caller) if Provider::Quickbooks.account_id(&caller.account) != realm => error("/quickbooks", 403, now),
+        None => unauthorized(now),
+        Some(caller) if QUICKBOOKS.account_id(&caller.account) != realm => error("/quickbooks", 403, now),
         Some(_) => next.run(request).await,
     }
 }
@@ -117,7 +117,7 @@ async fn changes(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
     })
 }
 
-/// Of what is deleted, only that it is.
+/// A deleted record tells only that it is deleted.
 fn changed_record(row: &Entity) -> Value {
     match row.is_deleted {
         false => row.record.clone(),
@@ -155,7 +155,7 @@ async fn company_info(State(shared): State<Arc<Shared>>) -> Response {
 
 fn respond(shared: &Shared, act: impl FnOnce(&Books, DateTime<Utc>) -> Result<Value, Refused>) -> Response {
     let now = shared.clock.now();
-    let books = lock(&shared.books);
+    let books = lock(shared.records::<Books>());
     match act(&books, now) {
         Ok(mut body) => {
             body["time"] = json!(local_ms(now));

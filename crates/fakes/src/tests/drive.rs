@@ -1,12 +1,12 @@
 use serde_json::{Value, json};
 
 use super::{Browser, texts};
-use crate::{Fakes, Manner, Provider, RetryAfter};
+use crate::{DRIVE, Fakes, Manner, RetryAfter};
 
 const FILES: &str = "/drive/v3/files";
 
 async fn start() -> Browser {
-    Browser::of(Provider::GoogleDrive, Fakes::with_fixtures().await).await
+    Browser::of(DRIVE, Fakes::with_fixtures().await).await
 }
 
 impl Browser {
@@ -125,9 +125,9 @@ async fn limits_and_refusals_are_googles() {
     assert_eq!(seen, expected.map(|(status, reason)| (status, reason.to_owned())));
     let (_, body) = browser.drive("about", &[("fields", "user")]).await;
     assert_eq!(body["user"]["emailAddress"], "office@harrowridge.example");
-    assert_eq!(body["user"]["permissionId"], browser.fakes.account_id(Provider::GoogleDrive));
+    assert_eq!(body["user"]["permissionId"], browser.fakes.account_id(DRIVE));
     assert_eq!(browser.drive("about", &[]).await.0, 400);
-    browser.fakes.expire_access(Provider::GoogleDrive);
+    browser.fakes.expire_access(DRIVE);
     let (status, body) = browser.drive("files", &[]).await;
     assert_eq!((status, reason(&body).as_str()), (401, "authError"));
 }

@@ -3,12 +3,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Browser;
-use crate::{Fakes, Manner, Provider, RetryAfter};
+use crate::{Fakes, HUBSPOT, Manner, RetryAfter};
 
 const CONTACTS: &str = "/hubspot/crm/v3/objects/contacts";
 
 async fn start() -> Browser {
-    Browser::of(Provider::Hubspot, Fakes::with_fixtures().await).await
+    Browser::of(HUBSPOT, Fakes::with_fixtures().await).await
 }
 
 impl Browser {

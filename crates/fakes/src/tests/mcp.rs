@@ -6,14 +6,14 @@ use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
 use serde_json::{Value, json};
 
 use super::{Browser, texts};
-use crate::{Fakes, Manner, Provider};
+use crate::{Fakes, HUBSPOT, Manner};
 
 type Client = RunningService<RoleClient, ClientConfig>;
 
 const LIST: &str = "hubspot-list-objects";
 
 async fn start() -> Browser {
-    Browser::of(Provider::Hubspot, Fakes::with_fixtures().await).await
+    Browser::of(HUBSPOT, Fakes::with_fixtures().await).await
 }
 
 impl Browser {
@@ -154,7 +154,7 @@ async fn hubspots_refusals_are_words_in_a_result() {
 #[tokio::test]
 async fn a_bad_token_is_told_where_to_get_a_good_one() {
     let browser = start().await;
-    browser.fakes.expire_access(Provider::Hubspot);
+    browser.fakes.expire_access(HUBSPOT);
     for path in ["/mcp/hubspot", "/mcp-legacy/hubspot"] {
         let response = browser.post(path).json(&json!({})).send().await.expect("an answer");
         assert_eq!(response.status(), 401);

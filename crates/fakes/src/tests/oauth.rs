@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Browser, json as read};
-use crate::{CLIENT_ID, CLIENT_SECRET, Fakes, Manner, Provider};
+use crate::{ALL, CLIENT_ID, CLIENT_SECRET, DRIVE, Fakes, HUBSPOT, Manner, Provider, QUICKBOOKS};
 
 const BACK: &str = "http://127.0.0.1:9/callback";
 const VERIFIER: &str = "a-verifier-that-is-long-enough-to-be-one-0123456789";
@@ -27,7 +27,7 @@ impl Browser {
             ("code_challenge_method", "S256"),
         ];
         pairs.extend(more);
-        let url = format!("{}/oauth/{}/authorize", self.fakes.url(), provider.as_str());
+        let url = format!("{}/oauth/{}/authorize", self.fakes.url(), provider.name);
         let url = Url::parse_with_params(&url, pairs).expect("a url");
         let response = self.client.get(url).send().await.expect("an answer");
         assert_eq!(response.status(), 302);
@@ -37,11 +37,11 @@ impl Browser {
     }
 
     async fn token(&self, provider: Provider, fields: &[(&str, &str)]) -> (u16, Value) {
-        let url = format!("{}/oauth/{}/token", self.fakes.url(), provider.as_str());
+        let url = format!("{}/oauth/{}/token", self.fakes.url(), provider.name);
         let request = self.client.post(url);
-        let response = match provider {
-            Provider::Quickbooks => request.basic_auth(CLIENT_ID, Some(CLIENT_SECRET)).form(fields).send().await,
-            _ => {
+        let response = match provider.oauth.is_basic {
+            true => request.basic_auth(CLIENT_ID, Some(CLIENT_SECRET)).form(fields).send().await,
+            false => {
                 let client = [("client_id", CLIENT_ID), ("client_secret", CLIENT_SECRET)];
                 request.form(&[&client, fields].concat()).send().await
             }
@@ -61,20 +61,17 @@ impl Browser {
 
 #[tokio::test]
 async fn consent_leads_back_with_a_code_that_is_good_once() {
-    for provider in Provider::ALL {
+    for provider in ALL {
         let browser = Browser::of(provider, Fakes::start().await).await;
         browser.fakes.allow_redirect(BACK);
         let back = browser.authorize(provider, &[("access_type", "offline"), ("prompt", "consent")]).await;
         assert_eq!(back["state"], "st&te");
-        assert_eq!(back.contains_key("realmId"), provider == Provider::Quickbooks);
+        assert_eq!(back.contains_key("realmId"), provider == QUICKBOOKS);
         let (status, pair) = browser.exchange(provider, &back["code"], VERIFIER).await;
         assert_eq!(status, 200, "{pair}");
         assert!(pair["access_token"].is_string() && pair["refresh_token"].is_string());
         let secs = [("hubspot", 1800), ("google_drive", 3599), ("quickbooks", 3600)];
-        assert_eq!(
-            Some(pair["expires_in"].as_i64().unwrap()),
-            secs.iter().find(|s| s.0 == provider.as_str()).map(|s| s.1)
-        );
+        assert_eq!(Some(pair["expires_in"].as_i64().unwrap()), secs.iter().find(|s| s.0 == provider.name).map(|s| s.1));
         let (status, _) = browser.exchange(provider, &back["code"], VERIFIER).await;
         assert_eq!(status, 400);
         let counts = browser.fakes.counts(provider);
@@ -84,13 +81,13 @@ async fn consent_leads_back_with_a_code_that_is_good_once() {
 
 #[tokio::test]
 async fn a_code_wants_its_verifier_its_minute_and_its_address() {
-    let browser = Browser::of(Provider::Hubspot, Fakes::start().await).await;
-    let back = browser.authorize(Provider::Hubspot, &[]).await;
-    let (_, refused) = browser.exchange(Provider::Hubspot, &back["code"], "another").await;
+    let browser = Browser::of(HUBSPOT, Fakes::start().await).await;
+    let back = browser.authorize(HUBSPOT, &[]).await;
+    let (_, refused) = browser.exchange(HUBSPOT, &back["code"], "another").await;
     assert_eq!(refused["message"], "missing or unknown auth code");
-    let back = browser.authorize(Provider::Hubspot, &[]).await;
+    let back = browser.authorize(HUBSPOT, &[]).await;
     browser.fakes.advance(Duration::from_secs(61));
-    assert_eq!(browser.exchange(Provider::Hubspot, &back["code"], VERIFIER).await.0, 400);
+    assert_eq!(browser.exchange(HUBSPOT, &back["code"], VERIFIER).await.0, 400);
 
     browser.fakes.allow_redirect("http://127.0.0.1:9/other");
     let (status, _) = {
@@ -101,14 +98,14 @@ async fn a_code_wants_its_verifier_its_minute_and_its_address() {
     assert_eq!(status, 400);
     browser.fakes.allow_redirect(BACK);
     browser.fakes.deny_next();
-    let back = browser.authorize(Provider::Hubspot, &[]).await;
+    let back = browser.authorize(HUBSPOT, &[]).await;
     assert_eq!(back["error"], "access_denied");
 }
 
 #[tokio::test]
 async fn google_gives_a_second_refresh_token_only_after_a_seen_consent() {
-    let browser = Browser::of(Provider::GoogleDrive, Fakes::start().await).await;
-    browser.fakes.revoke(Provider::GoogleDrive);
+    let browser = Browser::of(DRIVE, Fakes::start().await).await;
+    browser.fakes.revoke(DRIVE);
     let mut has_refresh = Vec::new();
     for more in [
         &[][..],
@@ -116,8 +113,8 @@ async fn google_gives_a_second_refresh_token_only_after_a_seen_consent() {
         &[("access_type", "offline")],
         &[("access_type", "offline"), ("prompt", "consent")],
     ] {
-        let back = browser.authorize(Provider::GoogleDrive, more).await;
-        let (_, pair) = browser.exchange(Provider::GoogleDrive, &back["code"], VERIFIER).await;
+        let back = browser.authorize(DRIVE, more).await;
+        let (_, pair) = browser.exchange(DRIVE, &back["code"], VERIFIER).await;
         has_refresh.push(pair["refresh_token"].is_string());
     }
     assert_eq!(has_refresh, [false, true, false, true]);
@@ -125,7 +122,7 @@ async fn google_gives_a_second_refresh_token_only_after_a_seen_consent() {
 
 #[tokio::test]
 async fn a_spent_refresh_token_ends_every_grant_of_the_account() {
-    let provider = Provider::Quickbooks;
+    let provider = QUICKBOOKS;
     let browser = Browser::of(provider, Fakes::start().await).await;
     browser.fakes.as_account(provider, "other");
     let other = browser.fakes.issue(provider).refresh_token.expect("one");
@@ -147,7 +144,7 @@ async fn a_spent_refresh_token_ends_every_grant_of_the_account() {
 
 #[tokio::test]
 async fn a_refresh_token_that_does_not_rotate_goes_on_until_it_is_revoked() {
-    let provider = Provider::Hubspot;
+    let provider = HUBSPOT;
     let browser = Browser::of(provider, Fakes::start().await).await;
     let token = browser.fakes.issue(provider).refresh_token.expect("one");
     for _ in 0..2 {
@@ -167,10 +164,10 @@ async fn a_refresh_token_that_does_not_rotate_goes_on_until_it_is_revoked() {
 
 #[tokio::test]
 async fn hubspot_shows_what_was_consented_to_and_nothing_else() {
-    let browser = Browser::of(Provider::Hubspot, Fakes::with_fixtures().await).await;
+    let browser = Browser::of(HUBSPOT, Fakes::with_fixtures().await).await;
     let scope = "crm.objects.contacts.read crm.objects.companies.read oauth";
-    let back = browser.authorize(Provider::Hubspot, &[("scope", scope)]).await;
-    let (_, pair) = browser.exchange(Provider::Hubspot, &back["code"], VERIFIER).await;
+    let back = browser.authorize(HUBSPOT, &[("scope", scope)]).await;
+    let (_, pair) = browser.exchange(HUBSPOT, &back["code"], VERIFIER).await;
     let browser = Browser { token: pair["access_token"].as_str().expect("one").to_owned(), ..browser };
     for (kind, status) in [("contacts", 200), ("companies", 200), ("deals", 403)] {
         let (answered, page) = browser.get_json(&format!("/hubspot/crm/objects/2026-03/{kind}")).await;
@@ -181,28 +178,28 @@ async fn hubspot_shows_what_was_consented_to_and_nothing_else() {
 
 #[tokio::test]
 async fn an_access_token_ends_with_its_time_by_order_and_with_the_grant() {
-    let browser = Browser::of(Provider::Hubspot, Fakes::with_fixtures().await).await;
+    let browser = Browser::of(HUBSPOT, Fakes::with_fixtures().await).await;
     let path = "/hubspot/crm/v3/objects/contacts";
     assert_eq!(browser.get_json(path).await.0, 200);
-    browser.fakes.expire_access(Provider::Hubspot);
+    browser.fakes.expire_access(HUBSPOT);
     let (status, error) = browser.get_json(path).await;
     assert_eq!((status, &error["category"]), (401, &json!("EXPIRED_AUTHENTICATION")));
 
-    browser.fakes.set_token_secs(Provider::Hubspot, 5);
-    let browser = Browser { token: browser.fakes.issue(Provider::Hubspot).access_token, ..browser };
+    browser.fakes.set_token_secs(HUBSPOT, 5);
+    let browser = Browser { token: browser.fakes.issue(HUBSPOT).access_token, ..browser };
     assert_eq!(browser.get_json(path).await.0, 200);
     browser.fakes.advance(Duration::from_secs(6));
     assert_eq!(browser.get_json(path).await.0, 401);
 
     let browser = Browser { token: browser.fakes.hubspot_private_app_token().to_owned(), ..browser };
     assert_eq!(browser.get_json(path).await.0, 200);
-    browser.fakes.revoke(Provider::Hubspot);
+    browser.fakes.revoke(HUBSPOT);
     assert_eq!(browser.get_json(path).await.0, 401);
 }
 
 #[tokio::test]
 async fn a_lost_reply_has_still_spent_the_refresh_token() {
-    let provider = Provider::Quickbooks;
+    let provider = QUICKBOOKS;
     let browser = Browser::of(provider, Fakes::start().await).await;
     let token = browser.fakes.issue(provider).refresh_token.expect("one");
     browser.fakes.next("/oauth/quickbooks/token", Manner::DropReply);
@@ -217,9 +214,9 @@ async fn a_lost_reply_has_still_spent_the_refresh_token() {
 
 #[tokio::test]
 async fn the_ledger_keeps_no_secret() {
-    let browser = Browser::of(Provider::Hubspot, Fakes::with_fixtures().await).await;
-    let back = browser.authorize(Provider::Hubspot, &[]).await;
-    browser.exchange(Provider::Hubspot, &back["code"], VERIFIER).await;
+    let browser = Browser::of(HUBSPOT, Fakes::with_fixtures().await).await;
+    let back = browser.authorize(HUBSPOT, &[]).await;
+    browser.exchange(HUBSPOT, &back["code"], VERIFIER).await;
     browser.get_json("/hubspot/crm/v3/objects/deals?limit=5").await;
     let (_, whose) = browser.get_json(&format!("/hubspot/oauth/v1/access-tokens/{}", browser.token)).await;
     assert_eq!(whose["hub_id"], 24_317_905);

@@ -2,12 +2,12 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{Browser, texts};
-use crate::{Fakes, Manner, Provider, RetryAfter};
+use crate::{Fakes, Manner, QUICKBOOKS, RetryAfter};
 
 const COMPANY: &str = "/quickbooks/v3/company/9130357849201635";
 
 async fn start() -> Browser {
-    Browser::of(Provider::Quickbooks, Fakes::with_fixtures().await).await
+    Browser::of(QUICKBOOKS, Fakes::with_fixtures().await).await
 }
 
 impl Browser {
@@ -76,7 +76,7 @@ async fn faults_have_their_codes_and_at_times_status_200() {
     let (status, body) = browser.query("select * from Customer").await;
     assert_eq!((status, &body["Fault"]["Error"][0]["code"]), (429, &json!("003001")));
     assert_eq!(browser.get_json("/quickbooks/v3/company/1/companyinfo/1").await.0, 403);
-    browser.fakes.revoke(Provider::Quickbooks);
+    browser.fakes.revoke(QUICKBOOKS);
     let (status, body) = browser.query("select * from Customer").await;
     assert_eq!((status, &body["fault"]["error"][0]["code"]), (401, &json!("3200")));
     assert_eq!(body["fault"]["type"], "AUTHENTICATION");
@@ -123,7 +123,7 @@ async fn capture_tells_of_changes_and_deletions() {
 
 #[tokio::test]
 async fn capture_is_cut_at_a_thousand_for_all_entities_together() {
-    let browser = Browser::of(Provider::Quickbooks, Fakes::start().await).await;
+    let browser = Browser::of(QUICKBOOKS, Fakes::start().await).await;
     let since = browser.fakes.now().to_rfc3339();
     let books = browser.fakes.quickbooks();
     for number in 0..600 {

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use domain::shown::{clipped, dollars, duration, number, relative, shown};
 use domain::{JobId, JobStatus, TenantId};
@@ -72,7 +71,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             if args.json {
                 println!("{}", serde_json::to_string_pretty(&listed)?);
             } else {
-                print(&listed, env.clock.now());
+                print(&env, &listed);
             }
         }
         Command::Show { id, watch } => {
@@ -83,7 +82,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             if args.json {
                 println!("{}", serde_json::to_string_pretty(&job)?);
             } else {
-                show(&job, env.clock.now());
+                show(&env, &job);
             }
         }
         Command::Retry { id } => {
@@ -120,7 +119,8 @@ async fn found(env: &Env, tenant_id: TenantId, text: &str) -> anyhow::Result<Job
     }
 }
 
-pub(super) fn print(jobs: &[Job], now: DateTime<Utc>) {
+pub(super) fn print(env: &Env, jobs: &[Job]) {
+    let now = env.clock.now();
     let row = |job: &Job| {
         vec![
             job.id.to_string(),
@@ -129,7 +129,7 @@ pub(super) fn print(jobs: &[Job], now: DateTime<Utc>) {
             job.status.clone(),
             words::brought(job),
             relative(job.created_at, now),
-            if job.status() == JobStatus::Completed { String::new() } else { clipped(&words::state(job), 60) },
+            if job.status() == JobStatus::Completed { String::new() } else { clipped(&state(env, job), 60) },
         ]
     };
     table::print(
@@ -138,7 +138,12 @@ pub(super) fn print(jobs: &[Job], now: DateTime<Utc>) {
     );
 }
 
-fn show(job: &Job, now: DateTime<Utc>) {
+fn state(env: &Env, job: &Job) -> String {
+    words::state(env.providers.label(&job.source_provider), job)
+}
+
+fn show(env: &Env, job: &Job) {
+    let now = env.clock.now();
     let took = match (job.started_at, job.finished_at) {
         (Some(from), Some(to)) => duration(to - from),
         _ => String::new(),
@@ -157,7 +162,7 @@ fn show(job: &Job, now: DateTime<Utc>) {
         ("id", job.id.to_string()),
         ("source", format!("{} ({})", shown(&job.source_name), shown(&job.source_provider))),
         ("reads", kind(job.kind()).to_owned()),
-        ("status", format!("{}: {}", job.status, shown(&words::state(job)))),
+        ("status", format!("{}: {}", job.status, shown(&state(env, job)))),
         ("asked for", format!("{} by {}", relative(job.created_at, now), shown(asked_by(job)))),
         ("brought", words::brought(job)),
         ("embedding", embedding),

@@ -37,11 +37,12 @@ pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> 
             total = expected(&mut conn, &job).await?;
         }
         drop(conn);
+        let who = env.providers.label(&job.source_provider);
         if job.status().is_over() || job.status() == JobStatus::Paused {
             if is_live {
                 eprint!("\r\x1b[K");
             }
-            return told(&job, is_json);
+            return told(who, &job, is_json);
         }
         let now = Instant::now();
         seen.push_back((now, job.items_processed));
@@ -52,10 +53,10 @@ pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> 
             job.started_at.map_or_else(|| begun.elapsed(), |at| (env.clock.now() - at).to_std().unwrap_or_default());
         if is_live {
             let bar = bar(job.items_processed, job.items_total.or(total), nth);
-            eprint!("\r{}\x1b[K", clipped(&format!("{bar} {}", line(&job, rate(&seen), elapsed)), 78));
+            eprint!("\r{}\x1b[K", clipped(&format!("{bar} {}", line(who, &job, rate(&seen), elapsed)), 78));
             std::io::stderr().flush()?;
         } else {
-            let said = line(&job, rate(&seen), elapsed);
+            let said = line(who, &job, rate(&seen), elapsed);
             if said != last {
                 eprintln!("{said}");
                 last = said;
@@ -95,11 +96,11 @@ async fn has_worker(env: &Env) -> anyhow::Result<bool> {
 }
 
 /// What became of it, as data.
-fn told(job: &Job, is_json: bool) -> anyhow::Result<ExitCode> {
+fn told(who: &str, job: &Job, is_json: bool) -> anyhow::Result<ExitCode> {
     if is_json {
         println!("{}", serde_json::to_string_pretty(job)?);
     } else {
-        println!("{}: {}", shown(&words::state(job)), words::brought(job));
+        println!("{}: {}", shown(&words::state(who, job)), words::brought(job));
     }
     Ok(if job.status() == JobStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -112,11 +113,11 @@ fn rate(seen: &VecDeque<(Instant, i64)>) -> f64 {
 }
 
 /// "1,200 records, 412/s, 0:12, reads everything that HubSpot has"
-fn line(job: &Job, rate: f64, elapsed: Duration) -> String {
+fn line(who: &str, job: &Job, rate: f64, elapsed: Duration) -> String {
     let secs = elapsed.as_secs();
     let clock = format!("{}:{:02}", secs / 60, secs % 60);
     let records = plural(job.items_processed, "record", "records");
-    format!("{records}, {rate:.0}/s, {clock}, {}", shown(&words::state(job)))
+    format!("{records}, {rate:.0}/s, {clock}, {}", shown(&words::state(who, job)))
 }
 
 /// As far as it is, where somebody can guess that; else something that moves.

@@ -15,11 +15,11 @@ pub struct Health {
     pub is_trouble: bool,
 }
 
-/// `job`: the one that waits or runs, else the last one.
-pub fn health(source: &Source, job: Option<&Job>) -> Health {
-    let words::Health { condition, what, .. } = words::Health::new(source, job, false);
+/// `who` is the provider as people call it, `job` the one that waits or runs, else the last one.
+pub fn health(who: &str, source: &Source, job: Option<&Job>) -> Health {
+    let words::Health { condition, what, .. } = words::Health::new(who, source, job, false);
     let what = match (condition, job) {
-        (Condition::Reading | Condition::Waiting, Some(job)) => state(job),
+        (Condition::Reading | Condition::Waiting, Some(job)) => state(who, job),
         _ => what,
     };
     let left_out = match source.n_failures {
@@ -31,7 +31,7 @@ pub fn health(source: &Source, job: Option<&Job>) -> Health {
 }
 
 /// What a job does, why it waits, or what became of it.
-pub fn state(job: &Job) -> String {
+pub fn state(who: &str, job: &Job) -> String {
     let said = job.step.as_deref().unwrap_or_default();
     match job.status() {
         JobStatus::Pending if said.is_empty() => "waits for a worker".to_owned(),
@@ -43,7 +43,7 @@ pub fn state(job: &Job) -> String {
         JobStatus::Completed => "done".to_owned(),
         JobStatus::Cancelled => "cancelled; what it had brought is kept".to_owned(),
         JobStatus::Failed => {
-            of_job(job).map_or_else(|| "failed".to_owned(), |trouble| format!("failed: {}", trouble.what))
+            of_job(who, job).map_or_else(|| "failed".to_owned(), |trouble| format!("failed: {}", trouble.what))
         }
     }
 }
@@ -134,7 +134,7 @@ pub(super) mod tests {
     #[test]
     fn a_source_says_how_it_is() {
         let said = |source: &Source, job: Option<&Job>| {
-            let Health { word, what, is_trouble } = health(source, job);
+            let Health { word, what, is_trouble } = health("HubSpot", source, job);
             format!("{word}: {what}{}", if is_trouble { " !" } else { "" })
         };
         let revoked = Source {
@@ -173,7 +173,7 @@ pub(super) mod tests {
                 "failed: HubSpot no longer accepts our token (invalid_grant).",
             ),
         ] {
-            assert_eq!(state(&given), expected);
+            assert_eq!(state("HubSpot", &given), expected);
         }
         let busy = Job { n_created: 12, n_unchanged: 600, n_deleted: 1, ..job("completed", None, None) };
         assert_eq!(brought(&busy), "12 new, 600 unchanged, 1 deleted");

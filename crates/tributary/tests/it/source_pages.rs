@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use domain::{Clock, Provider, Scope};
+use domain::{Clock, Scope};
 use fakes::Fakes;
 use serde_json::{Value, json};
 use testkit::process::{Start, Worker};
-use testkit::sources::settings;
+use testkit::sources::{HUBSPOT, settings};
 use testkit::{Sources, cluster, wait_until};
 
 use crate::app::{App, BINARY, Folder, client, command, free_port, run};
@@ -86,7 +86,7 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     browser.photograph("source").await;
 
     // Its owner takes the permission back while it is synced: the open page says so.
-    t.fakes.revoke(fakes::Provider::Hubspot);
+    t.fakes.revoke(fakes::HUBSPOT);
     browser.click("form[action$='/sync'] button").await;
     assert!(browser.shows("Press Reconnect", SOON).await, "{}", browser.text().await);
     browser.photograph("source-reconnect").await;
@@ -156,9 +156,8 @@ async fn the_way_back_from_a_provider_is_for_the_session_that_set_out() {
     let browser = Browser::signed_in(app, &t.world).await;
     // Somebody else's state in our address bar connects nothing.
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
-    let url =
-        engine::pull::connect::authorize(env, tenant, b"another", Provider::Hubspot, None, domain::Transport::Rest);
-    let returned = t.consent(&url.await.expect("a URL")).await;
+    let url = engine::pull::connect::authorize(env, tenant, b"another", HUBSPOT, None, domain::Transport::Rest);
+    let returned = t.consent(HUBSPOT, &url.await.expect("a URL")).await;
     let code = returned.code.expect("a code");
     browser.goto(&format!("{}/oauth/hubspot/callback?state={}&code={code}", app.url, returned.state)).await;
     assert!(browser.shows("connect again", SOON).await, "{}", browser.text().await);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use domain::{Clock, Provider, SourceId, Transport};
+use domain::{Clock, SourceId, Transport};
 use fakes::Fakes;
 use futures_util::{StreamExt as _, stream};
 use rustix::process::Signal;
 use store::crash::Point;
 use testkit::process::{Start, Worker};
-use testkit::sources::settings;
+use testkit::sources::{HUBSPOT, settings};
 use testkit::{Sources, cluster, wait_until};
 
 use crate::app::BINARY;
@@ -57,8 +57,8 @@ async fn killed_at_every_step_of_a_sync_memory_equals_what_the_provider_has() {
 
 async fn kill_at(point: Point) {
     let t = Sources::with(cluster::cloned(), Clock::System, Fakes::with_fixtures().await, &[]).await;
-    t.fakes.rotate(fakes::Provider::Hubspot, true);
-    let id = t.connect(Provider::Hubspot).await;
+    t.fakes.rotate(fakes::HUBSPOT, true);
+    let id = t.connect(HUBSPOT).await;
     let clean = worker(&t, None);
     assert!(wait_until(Duration::from_secs(60), async || is_settled(&t).await).await, "the first sync does not end");
     drop(clean);
@@ -89,7 +89,7 @@ async fn kill_at(point: Point) {
         // The pair was exchanged and lost with its worker: never a loop, never half a pair.
         assert!(["token.replied", "token.in_vault"].contains(&point.name()), "{}: {source:?}", point.name());
         assert_eq!(source.status_message.as_deref(), Some("refresh_outcome_unknown"), "{}", point.name());
-        t.connect_over(Provider::Hubspot, Transport::Rest, Some(id)).await.expect("reconnected");
+        t.connect_over(HUBSPOT, Transport::Rest, Some(id)).await.expect("reconnected");
         assert!(wait_until(Duration::from_secs(60), is_over).await, "stuck after reconnecting");
     }
     check(&t, id, point.name()).await;
@@ -104,7 +104,7 @@ async fn told_to_stop_in_the_middle_of_a_sync_a_worker_hands_it_back_whole() {
     let t = Sources::with(cluster::cloned(), Clock::System, Fakes::with_fixtures().await, &[]).await;
     t.fakes.hubspot().fill_contacts(2_000);
     t.fakes.set_latency("/hubspot", Duration::from_millis(60));
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let mut stopping = worker(&t, None);
     let is_under_way = async || t.documents(id).await.len() > 200;
     assert!(wait_until(Duration::from_secs(40), is_under_way).await, "it does not begin");
@@ -126,7 +126,7 @@ async fn told_to_stop_in_the_middle_of_a_sync_a_worker_hands_it_back_whole() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_dead_worker_held_is_taken_over_long_before_its_lease_ends() {
     let t = Sources::with(cluster::cloned(), Clock::System, Fakes::with_fixtures().await, &[]).await;
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let mut hurt = worker(&t, Some("pull.fetched:abort"));
     assert!(wait_until(Duration::from_secs(40), async || hurt.has_ended().is_some()).await, "it lives");
     let _other = worker(&t, None);
@@ -138,7 +138,7 @@ async fn what_a_dead_worker_held_is_taken_over_long_before_its_lease_ends() {
 async fn killed_while_it_forgets_a_worker_leaves_the_rest_to_the_next() {
     let t = Sources::with(cluster::cloned(), Clock::System, Fakes::with_fixtures().await, &[]).await;
     t.fakes.hubspot().fill_contacts(700);
-    let id = t.connect(Provider::Hubspot).await;
+    let id = t.connect(HUBSPOT).await;
     let clean = worker(&t, None);
     assert!(wait_until(Duration::from_secs(60), async || is_settled(&t).await).await, "the first sync does not end");
     drop(clean);

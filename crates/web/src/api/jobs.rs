@@ -70,10 +70,11 @@ pub(crate) struct Job {
     updated_at: DateTime<Utc>,
 }
 
-impl From<jobs::Job> for Job {
-    fn from(job: jobs::Job) -> Self {
+impl Job {
+    fn new(app: &App, job: jobs::Job) -> Self {
+        let who = app.env.providers.label(&job.source_provider);
         Self {
-            trouble: words::of_job(&job).map(InWords::from),
+            trouble: words::of_job(who, &job).map(InWords::from),
             spend: jobs::Spend::from(&job).into(),
             records_failed: words::records_failed(&job),
             id: job.id,
@@ -137,7 +138,7 @@ pub(crate) async fn list(
     let listed = app.env.db.read(&caller, async |tx| jobs::list(tx, caller.tenant_id, filter).await).await?;
     let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= filter.limit);
     let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
-    Ok(Json(Jobs { jobs: listed.into_iter().map(Job::from).collect(), next_before }))
+    Ok(Json(Jobs { jobs: listed.into_iter().map(|job| Job::new(&app, job)).collect(), next_before }))
 }
 
 /// One job.
@@ -148,7 +149,7 @@ pub(crate) async fn one(
     Reading(caller): Reading,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Job>, ApiError> {
-    Ok(Json(load(&app, &caller, JobId(id)).await?.into()))
+    Ok(Json(Job::new(&app, load(&app, &caller, JobId(id)).await?)))
 }
 
 pub(crate) async fn load(app: &App, caller: &domain::Caller, id: JobId) -> Result<jobs::Job, ApiError> {
@@ -166,7 +167,7 @@ pub(crate) async fn retry(
     Path(id): Path<Uuid>,
 ) -> Result<(StatusCode, Json<Job>), ApiError> {
     go_on(&app, &caller, JobId(id)).await?;
-    Ok((StatusCode::ACCEPTED, Json(load(&app, &caller, JobId(id)).await?.into())))
+    Ok((StatusCode::ACCEPTED, Json(Job::new(&app, load(&app, &caller, JobId(id)).await?))))
 }
 
 pub(crate) async fn go_on(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {
@@ -186,7 +187,7 @@ pub(crate) async fn cancel(
     Path(id): Path<Uuid>,
 ) -> Result<Json<Job>, ApiError> {
     end(&app, &caller, JobId(id)).await?;
-    Ok(Json(load(&app, &caller, JobId(id)).await?.into()))
+    Ok(Json(Job::new(&app, load(&app, &caller, JobId(id)).await?)))
 }
 
 pub(crate) async fn end(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {

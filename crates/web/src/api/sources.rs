@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{JobKind, Provider, Secret, SourceId, Transport};
+use domain::{JobKind, Secret, SourceId, Transport};
 use engine::pull::connect::{self, ConnectError};
 use engine::pull::decisions;
 use engine::pull::jobs::{self as syncs, Asked};
@@ -32,7 +32,7 @@ pub(crate) struct Sources {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Source {
     id: Uuid,
-    /// hubspot, google_drive or quickbooks.
+    /// The name of its provider, as in `/oauth/{provider}/authorize`.
     #[schema(example = "hubspot")]
     provider: String,
     name: String,
@@ -76,10 +76,11 @@ impl From<words::Trouble> for InWords {
     }
 }
 
-impl From<sources::Source> for Source {
-    fn from(source: sources::Source) -> Self {
+impl Source {
+    fn new(app: &App, source: sources::Source) -> Self {
+        let who = app.env.providers.label(&source.provider);
         Self {
-            trouble: words::of_source(&source).map(InWords::from),
+            trouble: words::of_source(who, &source).map(InWords::from),
             id: source.id,
             provider: source.provider,
             name: source.name,
@@ -104,7 +105,7 @@ impl From<sources::Source> for Source {
 #[utoipa::path(get, path = "/api/v1/sources", tag = "sources", responses((status = 200, body = Sources)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Sources>, ApiError> {
     let listed = app.env.db.read(&caller, async |tx| sources::list(tx, caller.tenant_id, None).await).await?;
-    Ok(Json(Sources { sources: listed.into_iter().map(Source::from).collect() }))
+    Ok(Json(Sources { sources: listed.into_iter().map(|source| Source::new(&app, source)).collect() }))
 }
 
 /// A source with what it brought, what that took, and what happened lately.
@@ -184,7 +185,7 @@ pub(crate) async fn one(
     let (source, counts, spend, events) = loaded.await?.ok_or(ApiError::NotFound("source"))?;
     let of_type = |(document_type, documents)| OfType { document_type, documents };
     Ok(Json(WholeSource {
-        source: source.into(),
+        source: Source::new(&app, source),
         document_types: counts.into_iter().map(of_type).collect(),
         spend: spend.into(),
         events: events.into_iter().map(SourceEvent::from).collect(),
@@ -200,10 +201,11 @@ pub(crate) async fn load(app: &App, caller: &domain::Caller, id: SourceId) -> Re
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddSource {
-    /// hubspot, google_drive or quickbooks.
-    #[schema(value_type = String, example = "hubspot")]
-    pub provider: Provider,
-    /// HubSpot: the token of a private app. Other accounts are connected in a browser, at `/oauth/{provider}/authorize`.
+    /// The name of the provider.
+    #[schema(example = "hubspot")]
+    pub provider: String,
+    /// A key that a person made at the provider, where it has such keys, such as the token of a private app. Other accounts are connected in
+    /// a browser, at `/oauth/{provider}/authorize`.
     #[schema(value_type = Option<String>)]
     pub key: Option<Secret>,
     /// Connects sample data instead of an account, where `INTEGRATIONS_USE_FIXTURES` is on.
@@ -227,12 +229,13 @@ pub(crate) async fn create(
     extract::Json(new): extract::Json<AddSource>,
 ) -> Result<(StatusCode, Json<Source>), ApiError> {
     let id = add(&app, &caller, new).await?;
-    Ok((StatusCode::CREATED, Json(load(&app, &caller, id).await?.into())))
+    Ok((StatusCode::CREATED, Json(Source::new(&app, load(&app, &caller, id).await?))))
 }
 
 /// Connects a source, for the API and the page.
 pub(crate) async fn add(app: &App, caller: &domain::Caller, new: AddSource) -> Result<SourceId, ApiError> {
-    let (tenant_id, provider) = (caller.tenant_id, new.provider);
+    let tenant_id = caller.tenant_id;
+    let provider = app.env.providers.named(&new.provider).map_err(|unknown| malformed(unknown.to_string()))?;
     let id = match (new.fixtures, new.key) {
         (true, Some(_)) => return Err(malformed("either a key or fixtures, not both")),
         (true, None) if !app.env.providers.uses_fixtures() => {
@@ -241,8 +244,9 @@ pub(crate) async fn add(app: &App, caller: &domain::Caller, new: AddSource) -> R
         }
         (true, None) => connect::with_fixtures(&app.env, tenant_id, provider).await?,
         (false, None) => {
-            let (who, base_url) = (provider.label(), app.env.config.base_url());
-            let or_key = if provider == Provider::Hubspot { ", or send the `key` of a private app" } else { "" };
+            let (who, base_url) = (provider.label, app.env.config.base_url());
+            let or_key =
+                provider.key.as_ref().map(|key| format!(", or send the `key` of {}", key.of)).unwrap_or_default();
             let what = format!(
                 "{who} asks a person: open {base_url}/oauth/{provider}/authorize in a browser that is signed in here{or_key}"
             );
@@ -296,6 +300,8 @@ impl From<ConnectError> for ApiError {
             ConnectError::UnknownState
             | ConnectError::BadCode
             | ConnectError::NoKeys(_)
+            | ConnectError::ByKeyAlone(_)
+            | ConnectError::NoSamples(_)
             | ConnectError::NotRead(_)
             | ConnectError::Refused(_) => StatusCode::BAD_REQUEST,
         };
@@ -322,7 +328,7 @@ pub(crate) async fn change(
 ) -> Result<Json<Source>, ApiError> {
     let every = cadence::checked(Duration::from_secs(wanted.sync_every_secs)).map_err(malformed)?;
     set_sync_every(&app, &caller, SourceId(id), every).await?;
-    Ok(Json(load(&app, &caller, SourceId(id)).await?.into()))
+    Ok(Json(Source::new(&app, load(&app, &caller, SourceId(id)).await?)))
 }
 
 pub(crate) async fn set_sync_every(
@@ -440,7 +446,7 @@ mod tests {
         let status = |error: ConnectError| ApiError::from(error).into_response().status().as_u16();
         assert_eq!(status(ConnectError::UnknownState), 400);
         assert_eq!(status(ConnectError::Denied("HubSpot", "access_denied".into())), 403);
-        assert_eq!(status(ConnectError::NotSetUp("HubSpot", "HUBSPOT")), 409);
+        assert_eq!(status(ConnectError::NotSetUp("HubSpot", "HUBSPOT_CLIENT_ID", "HUBSPOT_CLIENT_SECRET")), 409);
         assert_eq!(status(ConnectError::OtherAccount("1".into(), "2".into())), 409);
         assert_eq!(status(ConnectError::Forgotten), 409);
         assert_eq!(status(ConnectError::Refused("HubSpot refused the key or token".into())), 400);

@@ -9,6 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use domain::ClientId;
 use domain::shown::{clipped, money, plural, shown_lines};
 use engine::pull::words::facts::{in_order, in_words};
+use engine::pull::words::in_a_row;
 use engine::work::lanes::client_facts::{label, said};
 use serde_json::Value;
 use store::clients::{Cited, Client};
@@ -37,6 +38,8 @@ struct ClientsPage {
     rows: Vec<ClientRow>,
     /// There are more than are shown.
     is_cut: bool,
+    /// The providers whose records tell of clients, in words.
+    providers: String,
 }
 
 /// A client in a table.
@@ -112,7 +115,10 @@ pub(crate) async fn list(
 ) -> Result<impl IntoResponse, ApiError> {
     let query = ClientsQuery { limit: Some(LISTED), grouped: true, ..query };
     let (listed, now) = (load_list(&app, &visitor, &query).await?, app.env.clock.now());
+    let providers = app.env.providers.all().iter().filter(|provider| !provider.clients.is_empty());
+    let providers: Vec<&str> = providers.map(|provider| provider.label).collect();
     html(&ClientsPage {
+        providers: in_a_row(&providers, "and"),
         layout: Layout::new(&visitor, now, "Clients", HERE),
         is_cut: i64::try_from(listed.len()).is_ok_and(|n| n >= LISTED),
         rows: listed.iter().map(|client| ClientRow::new(client, now)).collect(),

@@ -14,7 +14,7 @@ use store::workers::Health;
 use super::flow::{self, FlowPart};
 use super::layout::Layout;
 use super::queues::LaneRow;
-use super::sources::{EventRow, SourceCard, Watched, watch};
+use super::sources::{self, EventRow, SourceCard, Watched, watch};
 use super::text::{When, with_code};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
@@ -38,6 +38,8 @@ struct HomePage {
     /// The operator's; empty for others.
     schedules: Vec<ScheduleRow>,
     is_operator: bool,
+    /// The providers that can be connected, in words.
+    providers: String,
 }
 
 struct FindingRow {
@@ -84,6 +86,7 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
         lanes: overview.queues.iter().map(|counts| LaneRow::new(counts, now)).collect(),
         schedules: schedules.iter().map(|schedule| ScheduleRow::new(schedule, now)).collect(),
         is_operator: visitor.operates(),
+        providers: sources::providers(&app),
     })
 }
 

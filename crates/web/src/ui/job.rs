@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::item::Action;
 use domain::shown::{clipped, dollars, number, plural, span};
-use domain::{JobId, JobStatus, Provider, Scope};
+use domain::{JobId, JobStatus, Scope};
 use engine::pull::words::{self, Trouble};
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,7 +32,7 @@ struct JobPage {
     flash: &'static str,
     source: String,
     source_href: String,
-    provider: &'static str,
+    provider: String,
     class: &'static str,
     word: &'static str,
     story: String,
@@ -79,9 +79,9 @@ pub(super) struct JobRow {
 }
 
 impl JobRow {
-    pub fn new(job: &Job, now: DateTime<Utc>) -> Self {
+    pub fn new(who: &str, job: &Job, now: DateTime<Utc>) -> Self {
         let (class, word) = state(job.status());
-        let why = match words::of_job(job) {
+        let why = match words::of_job(who, job) {
             Some(Trouble { what, .. }) => what,
             None => job.step.clone().map(|step| sentence(&step)).or(job.note.clone()).unwrap_or_default(),
         };
@@ -128,7 +128,7 @@ pub(crate) async fn show(
     let (now, source) = (app.env.clock.now(), clipped(&job.source_name, 100));
     let (class, word) = state(job.status());
     let is_live = !job.status().is_over();
-    let Trouble { what, todo } = words::of_job(&job)
+    let Trouble { what, todo } = words::of_job(app.env.providers.label(&job.source_provider), &job)
         .filter(|_| job.status() == JobStatus::Failed)
         .unwrap_or(Trouble { what: story(job.status()).into(), todo: String::new() });
     html(&JobPage {
@@ -136,7 +136,7 @@ pub(crate) async fn show(
         flash: query.done.in_words(),
         source_href: format!("{}/{}", sources::HERE, job.source_id),
         source,
-        provider: job.source_provider.parse::<Provider>().map_or("", Provider::label),
+        provider: app.env.providers.label(&job.source_provider).to_owned(),
         class,
         word,
         story: what,
@@ -344,7 +344,7 @@ mod tests {
         let told = |items_failed, error_count| {
             let job = Job { items_failed, error_count, ..job(JobStatus::Completed) };
             let of = |label| facts(&job, now()).into_iter().find(|fact| fact.label == label).map(|fact| fact.text);
-            (of("Could not be read"), of("Failed attempts"), JobRow::new(&job, now()).failed)
+            (of("Could not be read"), of("Failed attempts"), JobRow::new("HubSpot", &job, now()).failed)
         };
         assert_eq!(told(2, 2), (None, Some("2".into()), String::new()));
         assert_eq!(told(3, 1), (Some("2".into()), Some("1".into()), "2".into()));

@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use domain::{Provider, Scope, SourceId, Transport};
+use domain::{Scope, SourceId, Transport};
+use engine::pull::Provider;
 use engine::pull::connect::{self, Returned};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -32,7 +33,7 @@ pub(crate) async fn authorize(
     State(app): State<App>,
     headers: HeaderMap,
     visitor: Result<Visitor, ApiError>,
-    Path(provider): Path<Provider>,
+    Path(provider): Path<String>,
     Query(going): Query<Going>,
 ) -> Result<Response, ApiError> {
     if origin::is_foreign(&headers) {
@@ -46,11 +47,12 @@ pub(crate) async fn authorize(
         }
         known => known?,
     };
+    let provider = known(&app, &provider)?;
     let session = traveller(&visitor)?;
     let reconnect = going.source.map(SourceId);
     if let Some(id) = reconnect {
         let source = load(&app, &visitor, id).await?;
-        if source.provider() != Some(provider) {
+        if source.provider != provider.name {
             return Err(ApiError::NotFound("source"));
         }
     }
@@ -59,37 +61,31 @@ pub(crate) async fn authorize(
     Ok((StatusCode::SEE_OTHER, [(LOCATION, url)]).into_response())
 }
 
-#[derive(Deserialize)]
-pub(crate) struct Coming {
-    #[serde(default)]
-    state: String,
-    code: Option<String>,
-    error: Option<String>,
-    /// QuickBooks says here which company it is.
-    #[serde(rename = "realmId")]
-    realm: Option<String>,
+/// The provider that an address names.
+fn known(app: &App, name: &str) -> Result<Provider, ApiError> {
+    app.env.providers.named(name).map_err(|_| ApiError::NotFound("page"))
 }
 
 /// A person comes back from the provider, with a code or with why there is none.
 pub(crate) async fn callback(
     State(app): State<App>,
     visitor: Result<Visitor, ApiError>,
-    Path(provider): Path<Provider>,
-    Query(coming): Query<Coming>,
+    Path(provider): Path<String>,
+    Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<Response, ApiError> {
     let visitor = match visitor {
         // Not by way of the usual detour, which would carry the code along: another session has no use for it.
         Err(ApiError::Unauthenticated) => return Ok(Redirect::to(&signin::address(HERE)).into_response()),
         known => known?,
     };
+    let provider = known(&app, &provider)?;
     let (session, tenant_id) = (traveller(&visitor)?, visitor.tenant_id);
-    let Coming { state, code, error, realm } = coming;
+    let parameters = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let returned = Returned::read(provider, parameters);
     // In a task of its own: a person who leaves now has a code that is used up, and the tokens it gave must not be lost with them.
     let env = app.env.clone();
-    let returning = tokio::spawn(async move {
-        let returned = Returned { state, code, error, realm };
-        connect::returned(&env, tenant_id, &session, provider, &returned).await
-    });
+    let returning =
+        tokio::spawn(async move { connect::returned(&env, tenant_id, &session, provider, &returned).await });
     let id = returning.await.map_err(|_| interrupted())??;
     tracing::info!(source.id = %id, tenant.id = %tenant_id, "{provider} source {id} was connected by key {}", visitor.key_id);
     Ok(Flash::Connected.back(&format!("{HERE}/{id}")))

@@ -38,6 +38,8 @@ struct SearchPage {
     size: String,
     is_empty: bool,
     found: Option<FoundPart>,
+    /// The providers that can be connected, in words.
+    providers: String,
 }
 
 struct Fields {
@@ -97,6 +99,7 @@ pub(crate) async fn show(
     };
     let title = if q.is_empty() { "Search".to_owned() } else { format!("{} · Search", clipped(&q, 60)) };
     html(&SearchPage {
+        providers: super::sources::providers(&app),
         layout: Layout::new(&visitor, now, title, "/search"),
         filters,
         has_filters,

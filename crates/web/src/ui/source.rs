@@ -8,10 +8,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, number, plural, shown_lines, span};
-use domain::{JobKind, Provider, Scope, SourceId, SourceStatus, Transport};
+use domain::{JobKind, Scope, SourceId, SourceStatus, Transport};
 use engine::pull::decisions::Again;
 use engine::pull::is_named;
 use engine::pull::jobs::Asked;
+use engine::pull::spec::Key;
 use engine::pull::words::{cadence, is_synced, next_sync, read_by};
 use serde::Deserialize;
 use store::failures::{self, Failure};
@@ -76,7 +77,7 @@ struct Can {
     disconnect: bool,
     /// Allow it again by the provider's own pages.
     reconnect: Option<String>,
-    take_key: bool,
+    take_key: Option<&'static Key>,
     /// It waits for that.
     needs_key: bool,
     /// It is sample data, which can be connected again.
@@ -161,7 +162,7 @@ pub(crate) async fn show(
         types: counts.iter().map(|(kind, n)| (clipped(kind, 60), number(*n))).collect(),
         documents: newest.iter().map(|document| NewestRow::remembered(document, now)).collect(),
         spend: spend(&spent),
-        jobs: listed.iter().map(|job| JobRow::new(job, now)).collect(),
+        jobs: listed.iter().map(|job| JobRow::new(&card.provider, job, now)).collect(),
         shown: of_all(failures.len(), n_failed),
         can_retry_all: failures.iter().filter(|failure| failure.is_named && !failure.is_skipped).count() > 1,
         failures,
@@ -176,15 +177,16 @@ impl Can {
     fn new(app: &App, source: &Source) -> Self {
         let status = source.status();
         let is_sample = source.transport() == Transport::Fixtures;
-        let is_keyed = source.provider() == Some(Provider::Hubspot) && !is_sample;
+        let provider = app.env.providers.named(&source.provider);
+        let key = provider.ok().and_then(|provider| provider.key.as_ref()).filter(|_| !is_sample);
         let reconnect = reconnect(app, source);
         Self {
             sync: is_synced(source),
             pause: is_synced(source),
             resume: status == SourceStatus::Paused,
             disconnect: status != SourceStatus::Disconnected,
-            take_key: is_keyed,
-            needs_key: is_keyed && is_stopped(source) && reconnect.is_none(),
+            take_key: key,
+            needs_key: key.is_some() && is_stopped(source) && reconnect.is_none(),
             connect_sample: is_sample && is_stopped(source) && app.env.providers.uses_fixtures(),
             reconnect,
         }
@@ -339,12 +341,11 @@ pub(crate) async fn replace_key(
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
     let source = load(&app, &caller, SourceId(id)).await?;
-    let provider = source.provider().ok_or(ApiError::NotFound("source"))?;
     let key = given(form.key);
     if key.is_none() {
         return Ok(Flash::Nothing.back(&format!("{HERE}/{id}")));
     }
-    let new = AddSource { provider, key, fixtures: false, transport: None, source_id: Some(id) };
+    let new = AddSource { provider: source.provider, key, fixtures: false, transport: None, source_id: Some(id) };
     add(&app, &caller, new).await?;
     Ok(Flash::Connected.back(&format!("{HERE}/{id}")))
 }

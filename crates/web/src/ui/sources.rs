@@ -6,9 +6,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, dollars, number, plural};
-use domain::{Caller, JobId, Provider, Scope, SourceId, SourceStatus, Transport};
-use engine::pull::connect;
+use domain::{Caller, JobId, Scope, SourceId, SourceStatus, Transport};
+use engine::pull::spec::Key;
 use engine::pull::words::{self, Condition};
+use engine::pull::{Provider, connect};
 use serde::Deserialize;
 use store::forgotten;
 use store::jobs::{self, Filter, Job};
@@ -38,8 +39,6 @@ struct SourcesPage {
     flash: &'static str,
     cards: Vec<SourceCard>,
     offers: Vec<Offer>,
-    /// Sample data can be connected.
-    has_samples: bool,
     /// What a service's vectors cost, the newest month first; none: nothing was paid for.
     months: Vec<MonthRow>,
     /// What they may cost in a month; empty: there is no cap.
@@ -81,7 +80,7 @@ pub(super) struct SourceCard {
     pub id: String,
     pub href: String,
     pub name: String,
-    pub provider: &'static str,
+    pub provider: String,
     /// The same as our forms and addresses spell it.
     pub provider_id: String,
     pub account: String,
@@ -140,16 +139,17 @@ pub(super) async fn watch(app: &App, caller: &Caller, only: Option<SourceId>) ->
 impl SourceCard {
     pub fn new(app: &App, watched: &Watched, now: DateTime<Utc>) -> Self {
         let Watched { source, job, is_being_forgotten } = watched;
+        let who = app.env.providers.label(&source.provider);
         let live = job.as_ref().filter(|job| !job.status().is_over() && !is_being_forgotten);
         Self {
             id: source.id.to_string(),
             href: format!("{HERE}/{}", source.id),
             name: clipped(&source.name, 100),
-            provider: source.label(),
+            provider: who.to_owned(),
             provider_id: source.provider.clone(),
             account: clipped(source.account.as_deref().unwrap_or_default(), 80),
             by: if source.transport() == Transport::Rest { "" } else { words::read_by(source) },
-            health: words::Health::new(source, job.as_ref(), *is_being_forgotten).into(),
+            health: words::Health::new(who, source, job.as_ref(), *is_being_forgotten).into(),
             documents: plural(source.n_documents, "document", "documents"),
             failures: match source.n_failures {
                 0 => String::new(),
@@ -173,7 +173,7 @@ pub(super) fn is_stopped(source: &Source) -> bool {
 
 /// Where a person allows a source again, by the provider's own pages; none where it is connected by a key, or our app is not set up.
 pub(super) fn reconnect(app: &App, source: &Source) -> Option<String> {
-    let provider = source.provider()?;
+    let provider = app.env.providers.named(&source.provider).ok()?;
     let is_keyed = source.status_message.as_deref() == Some("key_refused") || source.transport() == Transport::Fixtures;
     let is_possible = !is_keyed && app.env.providers.app(provider).is_some();
     is_possible.then(|| format!("/oauth/{provider}/authorize?source={}", source.id))
@@ -226,6 +226,12 @@ impl EventRow {
     }
 }
 
+/// The providers that can be connected, in words: "A, B or C".
+pub(super) fn providers(app: &App) -> String {
+    let labels: Vec<&str> = app.env.providers.all().iter().map(|provider| provider.label).collect();
+    words::in_a_row(&labels, "or")
+}
+
 /// A provider that can be connected.
 struct Offer {
     provider: Provider,
@@ -235,35 +241,40 @@ struct Offer {
     connect: Option<String>,
     /// The same, to be read through the MCP server that the settings name.
     connect_mcp: Option<String>,
-    takes_key: bool,
-    /// How our app is made there.
-    setup: String,
+    /// How a key is given; none where there are no keys.
+    key: Option<&'static Key>,
+    /// How our app is made there; none where there is no such app.
+    setup: Option<Setup>,
+    has_samples: bool,
+}
+
+/// How our app at a provider is made.
+struct Setup {
+    words: String,
     redirect_uri: String,
     /// The names of the two settings.
-    settings: [String; 2],
+    settings: [&'static str; 2],
 }
 
 impl Offer {
     fn new(app: &App, provider: Provider) -> Self {
-        let brings = match provider {
-            Provider::Hubspot => "Contacts, companies and deals",
-            Provider::GoogleDrive => "Documents and sheets",
-            Provider::Quickbooks => "Customers and invoices",
-        };
         let providers = &app.env.providers;
         let is_set_up = providers.app(provider).is_some();
         let has_mcp = !providers.uses_fixtures() && providers.connector(provider, Transport::Mcp).is_some();
         let address = format!("/oauth/{provider}/authorize");
         Self {
             provider,
-            name: provider.label(),
-            brings,
+            name: provider.label,
+            brings: provider.brings,
             connect_mcp: (is_set_up && has_mcp).then(|| format!("{address}?transport=mcp")),
             connect: is_set_up.then_some(address),
-            takes_key: provider == Provider::Hubspot,
-            setup: format!("{}.", sentence(words::app(provider))),
-            redirect_uri: connect::redirect_uri(&app.env, provider),
-            settings: words::settings(provider),
+            key: provider.key.as_ref(),
+            setup: provider.oauth.as_ref().map(|oauth| Setup {
+                words: format!("{}.", sentence(oauth.setup)),
+                redirect_uri: connect::redirect_uri(&app.env, provider),
+                settings: [oauth.client_id.env, oauth.client_secret.env],
+            }),
+            has_samples: providers.uses_fixtures() && provider.has_samples(),
         }
     }
 }
@@ -296,8 +307,7 @@ async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Re
         layout: Layout::new(visitor, now, "Sources", HERE),
         flash: flash.in_words(),
         cards: watched.iter().map(|watched| SourceCard::new(app, watched, now)).collect(),
-        offers: Provider::ALL.iter().map(|provider| Offer::new(app, *provider)).collect(),
-        has_samples: app.env.providers.uses_fixtures(),
+        offers: app.env.providers.all().iter().map(|provider| Offer::new(app, provider)).collect(),
         months: months.iter().map(MonthRow::new).collect(),
         cap: app.env.config.embed_cap_micros().map(dollars).unwrap_or_default(),
         trouble,
@@ -310,7 +320,7 @@ async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Re
 
 #[derive(Deserialize)]
 pub(crate) struct ConnectForm {
-    provider: Provider,
+    provider: String,
     #[serde(default)]
     key: String,
     /// Sample data, instead.
@@ -326,7 +336,9 @@ pub(crate) async fn connect(
     let (provider, fixtures) = (form.provider, form.sample.is_some());
     let key = given(form.key).filter(|_| !fixtures);
     if key.is_none() && !fixtures {
-        return refused(&app, caller, StatusCode::BAD_REQUEST, "enter the key of a private app").await;
+        let of = app.env.providers.named(&provider).ok().and_then(|provider| provider.key.as_ref());
+        let what = of.map_or_else(|| "enter a key".to_owned(), |key| format!("enter the key of {}", key.of));
+        return refused(&app, caller, StatusCode::BAD_REQUEST, &what).await;
     }
     match add(&app, &caller, AddSource { provider, key, fixtures, transport: None, source_id: None }).await {
         Ok(id) => Ok(source::Flash::Connected.back(&format!("{HERE}/{id}"))),
@@ -422,7 +434,7 @@ pub(super) mod tests {
     #[test]
     fn how_a_source_is_is_one_word_and_a_sentence() {
         let health = |source: &Source, job: Option<&Job>, is_being_forgotten| {
-            Health::from(words::Health::new(source, job, is_being_forgotten))
+            Health::from(words::Health::new("HubSpot", source, job, is_being_forgotten))
         };
         let word = |status, code, job: Option<&Job>| health(&source(status, code), job, false).word;
         let (active, failed) = (SourceStatus::Active, job(JobStatus::Failed));
@@ -443,7 +455,7 @@ pub(super) mod tests {
     #[test]
     fn a_source_that_has_to_be_reconnected_says_why_and_what_to_do() {
         let of = source(SourceStatus::TokenRefreshFailed, Some("refresh_token_invalid: invalid_grant"));
-        let Health { story, todo, .. } = words::Health::new(&of, None, false).into();
+        let Health { story, todo, .. } = words::Health::new("HubSpot", &of, None, false).into();
         assert_eq!(story, "HubSpot no longer accepts our token (invalid_grant).");
         assert_eq!(todo, "Press Reconnect and allow it again; nothing read so far is lost.");
     }

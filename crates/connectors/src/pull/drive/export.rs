@@ -1,4 +1,4 @@
-//! The text of files: each is exported by Google, a few at once, and a page stops when it has enough of them for one time.
+//! Exports the text of files, a few at once. A page stops when it has enough text for one time.
 
 use futures_util::future::try_join_all;
 use serde::Deserialize as _;
@@ -14,18 +14,18 @@ use crate::pull::{Account, Failed, Item, PullError, record};
 /// A hundred files of 10 MB would be a page of a gigabyte.
 const TEXT_MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// As many of a page's files as were taken this time.
+/// The files of a page that were read this time.
 #[derive(Default)]
 pub(super) struct Taken {
     pub items: Vec<Item>,
     pub failed: Vec<Failed>,
-    /// Those of the page that are done with, these and those of before.
+    /// All files of the page that are done, these and earlier ones.
     pub done: Vec<String>,
     pub is_whole: bool,
 }
 
 impl Drive {
-    /// The files of a page with their text, but for those in `done`.
+    /// Reads the files of a page with their text, except those in `done`.
     pub(super) async fn take(
         &self,
         account: &Account<'_>,
@@ -59,7 +59,7 @@ impl Drive {
         Ok(taken)
     }
 
-    /// One file with its text. None: it is not of a kind that we read, or gone meanwhile.
+    /// Reads one file with its text. None: its type is not read, or it is gone meanwhile.
     pub(super) async fn with_text(&self, account: &Account<'_>, mut file: Value) -> Result<Option<Read>, PullError> {
         let Ok(head) = Head::deserialize(&file) else { return Ok(Some(map::raw("file", file))) };
         let Some(id) = record::plain_id(&head.id) else { return Ok(Some(map::raw("file", file))) };
@@ -90,7 +90,7 @@ impl Drive {
 
 const TOO_LARGE: &str = "it is too large: Google exports 10 MB at most";
 
-/// Why this file is not exported, and will not be when it is asked for again.
+/// The reason why this file is not exported. A second request would have the same answer.
 pub(super) fn why_not(status: u16, code: Option<&str>) -> String {
     match code {
         Some("exportSizeLimitExceeded") => TOO_LARGE.into(),

@@ -1,4 +1,4 @@
-//! Google's documents and sheets, from Drive's words to ours.
+//! Maps Google's documents and sheets to records of ours.
 
 use domain::text::replace_nul;
 use serde_json::{Map, Value};
@@ -13,8 +13,8 @@ pub(super) const SHEET_MIME: &str = "application/vnd.google-apps.spreadsheet";
 
 const OBJECT: &str = "file";
 
-/// The document type of a file; none of one that is not read.
-pub(crate) fn document_type(mime_type: &str) -> Option<&'static str> {
+/// The document type of a file; none for types that are not read.
+pub(super) fn document_type(mime_type: &str) -> Option<&'static str> {
     match mime_type {
         DOC_MIME => Some(DOC),
         SHEET_MIME => Some(SHEET),
@@ -22,8 +22,8 @@ pub(crate) fn document_type(mime_type: &str) -> Option<&'static str> {
     }
 }
 
-/// One file of Drive's JSON in its one form, its text under `text`. `object`: `file`.
-pub(crate) fn raw(object: &str, record: Value) -> Result<RawItem, Failed> {
+/// Brings one file of Drive's JSON into its one form, with its text under `text`. `object` is `file`.
+pub(super) fn raw(object: &str, record: Value) -> Result<RawItem, Failed> {
     read(object, &record).map_err(|reason| record::failed(OBJECT, record.get("id"), reason, record.clone()))
 }
 
@@ -63,8 +63,8 @@ fn read(object: &str, record: &Value) -> Result<RawItem, String> {
     })
 }
 
-/// What an export says, without what says nothing: a mark of its byte order, and the pictures that a document's Markdown has at its end as
-/// lines of their own, each as long as its bytes.
+/// The words of an export: without the mark of its byte order, and without the pictures that a document's Markdown has at its end as lines
+/// of base64.
 fn words(text: &str) -> String {
     let is_picture = |line: &str| line.starts_with('[') && line.contains("]: <data:");
     let text = replace_nul(text.trim_start_matches('\u{feff}'));
@@ -74,13 +74,14 @@ fn words(text: &str) -> String {
     text.split_inclusive('\n').filter(|line| !is_picture(line)).collect()
 }
 
-/// Without a time: a file that comes back from the bin, or is shared with us again, is older than its removal, and is to win all the same.
-pub(crate) fn tombstone(id: &str, document_type: &'static str) -> RawItem {
+/// A tombstone without a time: a file that comes back from the bin, or is shared with us again, is older than its removal, and must win all
+/// the same.
+pub(super) fn tombstone(id: &str, document_type: &'static str) -> RawItem {
     record::tombstone(format!("{OBJECT}:{id}"), document_type, None)
 }
 
-/// A file as memory takes it.
-pub(crate) fn item(raw: RawItem) -> Item {
+/// Makes of a file what memory takes.
+pub(super) fn item(raw: RawItem) -> Item {
     if raw.is_deleted {
         return record::buried(raw, Vec::new());
     }

@@ -1,8 +1,11 @@
-//! Google's documents and sheets by Drive's REST API. A full pass lists them, newest first; a delta follows the feed of changes, which
-//! tells of removals too.
+//! Reads Google's documents and sheets by Drive's REST API. A full pass lists them, newest first. A delta follows the feed of changes,
+//! which tells of removals too.
 
+mod complaint;
 mod export;
-pub(crate) mod map;
+mod map;
+mod spec;
+mod tools;
 mod wire;
 
 use futures_util::future::{BoxFuture, try_join_all};
@@ -11,33 +14,30 @@ use serde_json::{Value, json};
 
 use self::export::Taken;
 use self::map::{DOC, DOC_MIME, SHEET_MIME};
+pub use self::spec::SPEC;
 use self::wire::{About, Change, Changes, FILE_FIELDS, Files, StartPageToken};
-use super::endpoints::GOOGLE_DRIVE;
-use super::http::{Answer, Api, Refused};
+use super::http::{Api, ApiAnswer, Refused};
 use super::records::{Read, Records};
 use super::trail::{Trail, follow};
 use super::{
     Account, Connector, Failed, Found, Identity, Item, Limit, Page, PullError, last, more, read_place, record,
 };
 
-const LIMITS: [&Limit; 1] = [&GOOGLE_DRIVE];
+const LIMITS: [&Limit; 1] = [&spec::REQUESTS];
 const PAGE: &str = "100";
-/// Files that are exported or looked up at the same time.
+/// How many files are exported or looked up at the same time.
 const AT_ONCE: usize = 4;
-/// Files of drives that somebody shares are files like others.
+/// Files of shared drives are read too.
 const ALL_DRIVES: [(&str, &str); 2] = [("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true")];
-
-/// The types of its documents.
-pub(super) const DOCUMENT_TYPES: &[&str] = &["google_drive.doc", "google_drive.sheet"];
 
 pub(super) struct Drive {
     api: Api,
     first_max: usize,
 }
 
-/// Where a pass is. A page whose texts are too much for one time is read again, but for what is done.
+/// The position of a pass. A page whose texts are too much for one time is read again, without the files that are done.
 #[derive(Default, Serialize, Deserialize)]
-struct Place {
+struct FilesPlace {
     trail: Option<Trail>,
     done: Vec<String>,
     /// Files so far, for the cap on a first sync.
@@ -50,13 +50,13 @@ struct Cursor {
 }
 
 impl Drive {
-    /// `first_max`: how many files a first sync takes.
+    /// `first_max` is how many files a first sync takes.
     pub fn new(api: Api, first_max: usize) -> Self {
         Self { api, first_max }
     }
 
     async fn full_page(&self, account: &Account<'_>, place: Option<&Value>, is_first: bool) -> Result<Page, PullError> {
-        let place: Place = place.map(read_place).transpose()?.unwrap_or_default();
+        let place: FilesPlace = place.map(read_place).transpose()?.unwrap_or_default();
         let list = self.list(account, place.trail.as_ref()).await?;
         let (files, mut failed) = values(&list.files);
         let room = if is_first { self.first_max.saturating_sub(place.n_taken) + place.done.len() } else { usize::MAX };
@@ -68,12 +68,12 @@ impl Drive {
 
         let n_taken = place.n_taken + done.len() - n_done;
         if !is_whole {
-            return Ok(more(items, failed, json!(Place { trail: place.trail, done, n_taken })));
+            return Ok(more(items, failed, json!(FilesPlace { trail: place.trail, done, n_taken })));
         }
         let mut page = match list.next_page_token {
             Some(token) if !is_capped => {
                 let trail = Some(follow(self.api.who(), place.trail, token)?);
-                more(items, failed, json!(Place { trail, done: Vec::new(), n_taken }))
+                more(items, failed, json!(FilesPlace { trail, done: Vec::new(), n_taken }))
             }
             _ => last(items, failed, Value::Null),
         };
@@ -109,12 +109,12 @@ impl Drive {
         place: Option<&Value>,
     ) -> Result<Page, PullError> {
         let Cursor { page_token } = read_place(cursor)?;
-        let place: Place = place.map(read_place).transpose()?.unwrap_or_default();
+        let place: FilesPlace = place.map(read_place).transpose()?.unwrap_or_default();
         let trail = place.trail.unwrap_or_else(|| Trail::start(page_token));
         let changes = self.changes(account, &trail.after).await?;
         let (mut items, mut failed, files) = told(&changes.changes);
-        // What cannot be read is told with the first part of a page that comes in several. What is gone is told with each: the page is
-        // asked for again, and may tell of more.
+        // A page may come in several parts. Changes that cannot be read are told with the first part. Removals are told with each part: the
+        // page is asked for again, and may have more of them.
         if !place.done.is_empty() {
             failed.clear();
         }
@@ -122,12 +122,12 @@ impl Drive {
         items.extend(taken.items);
         failed.extend(taken.failed);
         if !taken.is_whole {
-            return Ok(more(items, failed, json!(Place { trail: Some(trail), done: taken.done, n_taken: 0 })));
+            return Ok(more(items, failed, json!(FilesPlace { trail: Some(trail), done: taken.done, n_taken: 0 })));
         }
         match (changes.next_page_token, changes.new_start_page_token) {
             (Some(token), _) => {
                 let trail = Some(follow(self.api.who(), Some(trail), token)?);
-                Ok(more(items, failed, json!(Place { trail, ..Place::default() })))
+                Ok(more(items, failed, json!(FilesPlace { trail, ..FilesPlace::default() })))
             }
             (None, Some(page_token)) => Ok(last(items, failed, json!(Cursor { page_token }))),
             (None, None) => {
@@ -157,7 +157,7 @@ impl Drive {
         let file = match self.api.get::<Value>(account, &LIMITS, &format!("/files/{id}"), &query).await {
             Ok(answer) => answer.body,
             Err(Refused::Lasting { status: 404, .. }) => return Ok(None),
-            // There it is, though we may not see it: no reason to call it gone.
+            // The file is there, though we may not see it, so it does not count as gone.
             Err(Refused::Lasting { status, code, .. }) => {
                 let reason = export::why_not(status, code.as_deref());
                 return Ok(Some(Err(record::failed("file", Some(&json!(id)), reason, Value::Null))));
@@ -165,7 +165,7 @@ impl Drive {
             Err(refused) => return Err(refused.into()),
         };
         let read = self.with_text(account, file).await?;
-        // Whatever it says, it is the one that was asked for.
+        // It is the file that was asked for, whatever id it has.
         Ok(read
             .map(|read| read.map_err(|behind| record::failed("file", Some(&json!(id)), behind.reason, behind.payload))))
     }
@@ -189,13 +189,13 @@ impl Drive {
 
 impl Connector for Drive {
     fn document_types(&self) -> &'static [&'static str] {
-        DOCUMENT_TYPES
+        SPEC.document_types
     }
 
     fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {
         Box::pin(async move {
             let query = [ALL_DRIVES[0]];
-            let answer: Answer<StartPageToken> =
+            let answer: ApiAnswer<StartPageToken> =
                 self.api.get(account, &LIMITS, "/changes/startPageToken", &query).await?;
             Ok(Some(json!(Cursor { page_token: answer.body.start_page_token })))
         })
@@ -234,7 +234,7 @@ impl Connector for Drive {
 
     fn identify<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>> {
         Box::pin(async move {
-            let answer: Answer<About> = self.api.get(account, &LIMITS, "/about", &[("fields", "user")]).await?;
+            let answer: ApiAnswer<About> = self.api.get(account, &LIMITS, "/about", &[("fields", "user")]).await?;
             let user = answer.body.user;
             let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
             let (address, name) = (said(user.email_address), said(user.display_name));
@@ -247,7 +247,7 @@ impl Connector for Drive {
     }
 }
 
-/// The files of a page that are of our kinds; what is no file stays behind.
+/// The files of a page that are read, and the entries that are no files.
 fn values(files: &Records) -> (Vec<Value>, Vec<Failed>) {
     let (mut ours, mut failed) = (Vec::new(), Vec::new());
     for file in files.each("file") {
@@ -260,7 +260,7 @@ fn values(files: &Records) -> (Vec<Value>, Vec<Failed>) {
     (ours, failed)
 }
 
-/// What a page of changes tells: files that are gone, changes that cannot be read, and files to be exported.
+/// Sorts a page of changes into files that are gone, changes that cannot be read, and files to export.
 fn told(changes: &Records) -> (Vec<Item>, Vec<Failed>, Vec<Value>) {
     let (mut gone, mut failed, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes.each("file") {
@@ -283,7 +283,7 @@ fn told(changes: &Records) -> (Vec<Item>, Vec<Failed>, Vec<Value>) {
         let kind = read.file.as_ref().map(|file| document_type(file));
         let is_trashed = read.file.as_ref().and_then(|file| file.get("trashed")?.as_bool()) == Some(true);
         match (read.removed, kind) {
-            // Whoever lost sight of a file is no longer told what it was.
+            // A file that is no longer shared with us comes without its type.
             (true, None) => gone.push(map::item(map::tombstone(&id, DOC))),
             (is_removed, Some(Some(kind))) if is_removed || is_trashed => {
                 gone.push(map::item(map::tombstone(&id, kind)))
@@ -302,3 +302,6 @@ fn is_ours(file: &Value) -> bool {
 fn document_type(file: &Value) -> Option<&'static str> {
     map::document_type(file.get("mimeType").and_then(Value::as_str)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,11 @@
-//! Drive's answers, as it spells them. Files are read one by one, by `map`.
+//! Drive's answers in its own spelling. `map` reads the files one by one.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::pull::records::Records;
 
-/// What we ask to be told of a file.
+/// The fields that we ask for of a file.
 pub(super) const FILE_FIELDS: &str =
     "id,name,mimeType,createdTime,modifiedTime,trashed,webViewLink,capabilities/canDownload";
 
@@ -37,7 +37,7 @@ pub(super) struct Change {
     pub file: Option<Value>,
 }
 
-/// What is looked at before a file is exported.
+/// The fields that decide whether a file is exported.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Head {

@@ -1,4 +1,4 @@
-//! HubSpot's contacts, companies and deals, from the provider's words to ours.
+//! Maps HubSpot's contacts, companies and deals to records of ours.
 
 use serde_json::{Map, Value, json};
 
@@ -6,24 +6,24 @@ use crate::pull::record::{self, Fields};
 use crate::pull::{Failed, Item, RawItem};
 
 /// One kind of record.
-pub(crate) struct Object {
-    /// As external ids begin.
+pub(in crate::pull) struct Object {
+    /// External ids begin with it.
     pub name: &'static str,
-    /// As paths spell it.
+    /// The spelling in paths.
     pub plural: &'static str,
     pub document_type: &'static str,
-    /// The property that says when it changed.
+    /// The property with the time of the last change.
     pub modified: &'static str,
     /// The properties that are kept.
     pub properties: &'static [&'static str],
-    /// It belongs to companies, and says to which.
+    /// Whether it belongs to companies.
     pub has_companies: bool,
 }
 
-/// The property that says when it was made, of all of them.
+/// The property with the time of creation, for every kind.
 pub(super) const CREATED: &str = "createdate";
 
-pub(crate) static OBJECTS: [Object; 3] = [
+pub(in crate::pull) static OBJECTS: [Object; 3] = [
     Object {
         name: "contact",
         plural: "contacts",
@@ -50,8 +50,8 @@ pub(crate) static OBJECTS: [Object; 3] = [
     },
 ];
 
-/// One record of HubSpot's JSON in its one form. `object`: `contact`, `company` or `deal`.
-pub(crate) fn raw(object: &str, record: Value) -> Result<RawItem, Failed> {
+/// Brings one record of HubSpot's JSON into its one form. `object` is `contact`, `company` or `deal`.
+pub(in crate::pull) fn raw(object: &str, record: Value) -> Result<RawItem, Failed> {
     read(object, &record).map_err(|reason| record::failed(object, record.get("id"), reason, record.clone()))
 }
 
@@ -63,11 +63,11 @@ fn read(object: &str, record: &Value) -> Result<RawItem, String> {
     let id = record::id(fields, "id")?;
     let external_id = format!("{}:{id}", object.name);
     if fields.get("archived").and_then(Value::as_bool) == Some(true) {
-        // Without a time: a record that is restored may be older than its deletion, and is to win all the same.
+        // Without a time: a restored record may be older than its deletion, and must win all the same.
         return Ok(record::tombstone(external_id, object.document_type, None));
     }
     let Some(properties) = record::part(fields, "properties")? else { return Err("it has no properties".into()) };
-    // Who asks for the properties always has them; the fields beside them are missing in what some transports give.
+    // The properties are always there, since we ask for them. Some transports leave out the fields beside them.
     let updated = record::time(properties.get(object.modified)).or_else(|| record::time(fields.get("updatedAt")));
     let created = record::time(properties.get(CREATED)).or_else(|| record::time(fields.get("createdAt")));
 
@@ -98,7 +98,7 @@ fn read(object: &str, record: &Value) -> Result<RawItem, String> {
     })
 }
 
-/// The ids of its companies, each once. A list names one twice when it is the primary one; a plain list of ids is our own form.
+/// The ids of its companies, each once. HubSpot's list has the primary company twice; a plain list of ids is our own form.
 fn companies(fields: &Fields) -> Result<Vec<String>, String> {
     let Some(associations) = record::part(fields, "associations")? else { return Ok(Vec::new()) };
     let wrong = || "its associations are of another form".to_owned();
@@ -114,8 +114,8 @@ fn companies(fields: &Fields) -> Result<Vec<String>, String> {
     Ok(ids)
 }
 
-/// A record as memory takes it.
-pub(crate) fn item(raw: RawItem) -> Item {
+/// Makes of a record what memory takes.
+pub(in crate::pull) fn item(raw: RawItem) -> Item {
     let itself = raw.external_id.clone();
     let is_client = raw.document_type != "hubspot.deal";
     if raw.is_deleted {

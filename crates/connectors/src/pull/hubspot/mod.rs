@@ -1,7 +1,11 @@
-//! HubSpot's contacts, companies and deals by its REST API. A full pass lists them; a delta searches by when they changed and then lists
-//! what was archived, since a search shows no deletions.
+//! Reads HubSpot's contacts, companies and deals by its REST API. A full pass lists them. A delta searches by the time of change and then
+//! lists the archive, since a search shows no deletions.
 
-pub(crate) mod map;
+mod clients;
+mod complaint;
+pub(super) mod map;
+mod spec;
+mod tools;
 mod wire;
 
 use std::collections::HashMap;
@@ -12,33 +16,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::map::{CREATED, OBJECTS, Object};
-pub(super) use self::wire::BatchError;
-use self::wire::{Associations, Batch, Details, Head, List};
-use super::endpoints::{HUBSPOT, HUBSPOT_SEARCH};
-use super::http::{Answer, Api, Refused};
+pub use self::spec::SPEC;
+use self::wire::{Associations, Batch, BatchError, Details, Head, List};
+use super::http::{Api, ApiAnswer, Refused};
 use super::records::{Records, sorted};
 use super::trail::{Trail, follow, same_page};
 use super::{Account, Connector, Found, Identity, Limit, OVERLAP, Page, PullError, last, more, read_place, record};
 
-/// Of a page, of a search and of a batch.
+/// How many records a page, a search and a batch have.
 const PAGE: usize = 100;
-/// A search shows no more than this, however it is paged.
+/// A search ends after so many results, however it is paged.
 const SEARCH_MAX: u64 = 10_000;
-/// Pages of one record's companies: whoever has more has a circle.
+/// Most pages of one record's companies: more are a circle.
 const COMPANY_PAGES_MAX: usize = 200;
 
-const GENERAL: [&Limit; 1] = [&HUBSPOT];
-const SEARCH: [&Limit; 2] = [&HUBSPOT, &HUBSPOT_SEARCH];
-
-/// The types of its documents.
-pub(super) const DOCUMENT_TYPES: &[&str] = &["hubspot.contact", "hubspot.company", "hubspot.deal"];
+const GENERAL: [&Limit; 1] = [&spec::GENERAL];
+const SEARCH: [&Limit; 2] = [&spec::GENERAL, &spec::SEARCH];
 
 pub(super) struct Hubspot {
     api: Api,
     version: String,
 }
 
-/// Where a full pass is.
+/// The position of a full pass.
 #[derive(Default, Serialize, Deserialize)]
 struct ListPlace {
     stream: usize,
@@ -50,21 +50,21 @@ struct Cursor {
     since_ms: i64,
 }
 
-/// Where a delta is: each stream is searched, then its archive is listed.
+/// The position of a delta: each stream is searched, then its archive is listed.
 #[derive(Serialize, Deserialize)]
 struct DeltaPlace {
     step: usize,
-    /// From where the next delta starts: known with the first answer.
+    /// The start of the next delta, known with the first answer.
     next_ms: Option<i64>,
-    /// The search has everything before this.
+    /// The search has read everything before this time.
     bound_ms: i64,
     trail: Option<Trail>,
 }
 
 impl Hubspot {
-    /// `version`: a date, or `v3`.
-    pub fn new(api: Api, version: Option<&str>) -> Self {
-        Self { api, version: version.unwrap_or("2026-03").to_owned() }
+    /// `version` is a date, or `v3`.
+    pub fn new(api: Api, version: &str) -> Self {
+        Self { api, version: version.to_owned() }
     }
 
     fn objects(&self, object: &Object) -> String {
@@ -89,7 +89,7 @@ impl Hubspot {
         object: &Object,
         is_archived: bool,
         after: Option<&str>,
-    ) -> Result<Answer<List>, PullError> {
+    ) -> Result<ApiAnswer<List>, PullError> {
         let (limit, properties) = (PAGE.to_string(), properties(object).join(","));
         let mut query = vec![("limit", limit.as_str()), ("properties", properties.as_str())];
         query.push(("archived", if is_archived { "true" } else { "false" }));
@@ -139,7 +139,7 @@ impl Hubspot {
         } else {
             self.archived(account, object, since_ms, &mut place).await?
         };
-        // Taken before anything was enumerated. Who does not say the time is read again from where this delta started.
+        // Taken before anything was enumerated. If HubSpot does not tell its time, the next delta starts where this one started.
         let next_ms = place.next_ms.or(answered_at.map(since)).unwrap_or(since_ms);
         if place.step == 2 * OBJECTS.len() {
             return Ok(last(items, failed, json!(Cursor { since_ms: next_ms })));
@@ -151,8 +151,8 @@ impl Hubspot {
         Ok(more(items, failed, json!(place)))
     }
 
-    /// One page of what changed, and the place after it. A search is paged by time rather than by number wherever time goes on: records
-    /// that change meanwhile move to the end, and by number as many others would slip through; and a search ends after ten thousand.
+    /// Reads one page of changes and moves `place` behind it. A search is paged by time rather than by number where the times differ:
+    /// records that change meanwhile move to the end, and paging by number would miss as many others. A search also ends after ten thousand.
     async fn changed(
         &self,
         account: &Account<'_>,
@@ -171,7 +171,7 @@ impl Hubspot {
             question["after"] = json!(trail.after);
         }
         let path = format!("{}/search", self.objects(object));
-        let answer: Answer<List> = self.api.post(account, &SEARCH, &path, &question).await?;
+        let answer: ApiAnswer<List> = self.api.post(account, &SEARCH, &path, &question).await?;
         let mut list = answer.body;
         let ids: Vec<String> = list.results.heads(|head: Head| record::plain_id(&head.id)).collect();
         let companies = self.companies(account, object, ids).await?;
@@ -185,7 +185,7 @@ impl Hubspot {
         let latest_ms = times.iter().copied().max().filter(|latest_ms| *latest_ms > place.bound_ms);
         let is_at_end = token.parse::<u64>().is_ok_and(|number| number >= SEARCH_MAX);
         match latest_ms {
-            // Out of order, a record says more than the index knew when it was put in its place.
+            // Out of order means that a record changed after the index had sorted it.
             Some(latest_ms) if times.is_sorted() || is_at_end => (place.bound_ms, place.trail) = (latest_ms, None),
             None if is_at_end => {
                 return Err(PullError::CursorLost("HubSpot has more changes of one moment than it can list"));
@@ -195,7 +195,7 @@ impl Hubspot {
         Ok((answer.answered_at, (items, failed)))
     }
 
-    /// One page of what is in the archive; of that, what was not long ago.
+    /// Reads one page of the archive and keeps what was archived since `since_ms`.
     async fn archived(
         &self,
         account: &Account<'_>,
@@ -207,7 +207,7 @@ impl Hubspot {
         let answer = self.list(account, object, true, after).await?;
         let mut list = answer.body;
         let read = list.results.read(object.name, |record| {
-            // Who does not say that it is archived may not have heard that we asked for those.
+            // A record that is not marked as archived: the server may have ignored our parameter.
             let is_archived = record.get("archived").and_then(Value::as_bool) == Some(true);
             let archived_at = record::time(record.get("archivedAt"));
             let is_old = archived_at.is_some_and(|time| time.timestamp_millis() < since_ms);
@@ -221,7 +221,7 @@ impl Hubspot {
         Ok((answer.answered_at, found))
     }
 
-    /// Which companies these records belong to: an entry for each of them.
+    /// Reads the companies that these records belong to: an entry for each record.
     async fn companies(
         &self,
         account: &Account<'_>,
@@ -237,7 +237,7 @@ impl Hubspot {
         for _ in 0..COMPANY_PAGES_MAX {
             let path = self.associations(object);
             let question = json!({ "inputs": inputs });
-            let answer: Answer<Associations> = self.api.post(account, &GENERAL, &path, &question).await?;
+            let answer: ApiAnswer<Associations> = self.api.post(account, &GENERAL, &path, &question).await?;
             self.check(&answer.body.errors)?;
             inputs = Vec::new();
             for mut linked in answer.body.results {
@@ -253,7 +253,7 @@ impl Hubspot {
         Err(same_page(self.api.who()))
     }
 
-    /// What failed for another reason than that it is not there may be there.
+    /// Fails if a record could not be read for another reason than its absence: it may be there.
     fn check(&self, errors: &[BatchError]) -> Result<(), PullError> {
         if errors.iter().all(BatchError::is_absence) {
             return Ok(());
@@ -270,7 +270,7 @@ impl Hubspot {
                 let inputs: Vec<Value> = ids.iter().map(|id| json!({ "id": id })).collect();
                 let question = json!({ "properties": properties(object), "inputs": inputs });
                 let path = format!("{}/batch/read", self.objects(object));
-                let answer: Answer<Batch> = self.api.post(account, &GENERAL, &path, &question).await?;
+                let answer: ApiAnswer<Batch> = self.api.post(account, &GENERAL, &path, &question).await?;
                 self.check(&answer.body.errors)?;
                 let records = answer.body.results;
                 let present: Vec<String> = records.heads(|head: Head| record::plain_id(&head.id)).collect();
@@ -286,13 +286,13 @@ impl Hubspot {
 
 impl Connector for Hubspot {
     fn document_types(&self) -> &'static [&'static str] {
-        DOCUMENT_TYPES
+        SPEC.document_types
     }
 
     fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {
         Box::pin(async move {
             let path = self.objects(&OBJECTS[0]);
-            let answer: Answer<List> = self.api.get(account, &GENERAL, &path, &[("limit", "1")]).await?;
+            let answer: ApiAnswer<List> = self.api.get(account, &GENERAL, &path, &[("limit", "1")]).await?;
             let Some(now) = answer.answered_at else {
                 let what = format!("{} did not say what time it is", self.api.who());
                 return Err(PullError::Unreadable { what, raw: String::new() });
@@ -330,15 +330,15 @@ impl Connector for Hubspot {
     fn identify<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>> {
         Box::pin(async move {
             let path = format!("/account-info/{}/details", self.version);
-            let answer: Answer<Details> = self.api.get(account, &GENERAL, &path, &[]).await?;
+            let answer: ApiAnswer<Details> = self.api.get(account, &GENERAL, &path, &[]).await?;
             let portal = answer.body.portal_id.to_string();
             Ok(Identity { name: format!("HubSpot account {portal}"), account: portal })
         })
     }
 }
 
-/// Unlisted properties are left out by HubSpot, so all are named.
-pub(super) fn properties(object: &Object) -> Vec<&'static str> {
+/// The properties to ask for. HubSpot leaves out those that are not named.
+fn properties(object: &Object) -> Vec<&'static str> {
     let mut properties = object.properties.to_vec();
     properties.extend([object.modified, CREATED]);
     properties
@@ -356,13 +356,13 @@ fn no_such_stream() -> PullError {
     PullError::CursorLost("our place in this account cannot be read")
 }
 
-/// The id of a listed record of whose companies there are more.
+/// The id of a listed record that has more companies than the list shows.
 fn wants_companies(head: Head) -> Option<String> {
     let id = record::plain_id(&head.id)?;
     head.has_more_companies().then_some(id)
 }
 
-/// Records as memory takes them; those with an entry in `companies` belong to these, whatever they say themselves.
+/// Maps records. A record with an entry in `companies` belongs to those companies, whatever it says itself.
 fn mapped(object: &Object, records: &Records, companies: &HashMap<String, Vec<String>>) -> Found {
     let read = records.read(object.name, |mut record| {
         let known = record.get("id").and_then(record::plain_id).and_then(|id| companies.get(&id));
@@ -373,3 +373,6 @@ fn mapped(object: &Object, records: &Records, companies: &HashMap<String, Vec<St
     });
     sorted(read, map::item)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! HubSpot's answers, as it spells them. Records are read one by one, by `map`.
+//! HubSpot's answers in its own spelling. `map` reads the records one by one.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn after(paging: Option<Paging>) -> Option<String> {
     Some(paging?.next?.after)
 }
 
-/// What a list says of a record beside what `map` reads: more of its companies than fit are on pages of their own.
+/// The parts of a listed record that `map` does not read. Companies that do not fit in the list are on pages of their own.
 #[derive(Deserialize)]
 pub(super) struct Head {
     pub id: Value,
@@ -64,7 +64,7 @@ pub(super) struct Batch {
     pub errors: Vec<BatchError>,
 }
 
-/// Which companies belong to records asked for by their ids.
+/// The companies of records asked for by their ids.
 #[derive(Deserialize)]
 pub(super) struct Associations {
     pub results: Vec<Linked>,
@@ -96,16 +96,16 @@ pub(super) struct To {
     pub id: Value,
 }
 
-/// Of a batch, some may fail (207).
+/// A record of a batch that failed (207).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::pull) struct BatchError {
+pub(super) struct BatchError {
     category: Option<String>,
     sub_category: Option<String>,
 }
 
 impl BatchError {
-    /// There is no such record, or nothing belongs to it: an answer like another.
+    /// Whether there is no such record, or nothing belongs to it. That is a normal answer.
     pub fn is_absence(&self) -> bool {
         let words = [self.category.as_deref(), self.sub_category.as_deref()];
         words.into_iter().flatten().any(|word| word.ends_with("NOT_FOUND") || word.ends_with("NO_ASSOCIATIONS_FOUND"))

@@ -1,11 +1,11 @@
-//! One account's connection to a provider's server, of either era. The modern one has no sessions and asks `server/discover` first; the old
-//! one begins with `initialize`. Which it is, is a property of the server: it is found out once and remembered.
+//! One account's connection to a provider's server, of either era. The modern era has no sessions and begins with `server/discover`; the old
+//! one begins with `initialize`. The era is a property of the server: it is found out once and remembered.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::{Provider, Secret};
+use domain::Secret;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
     JsonObject, PaginatedRequestParams, ProtocolVersion, Tool,
@@ -20,23 +20,25 @@ use rmcp::transport::streamable_http_client::{
 };
 
 use super::answer::{failed, is_about_arguments, unreadable, who};
-use super::tools::{Mapping, TOOLS};
+use super::tools::Tool as OurTool;
 use super::wire::{LastWords, Quiet, Wire};
 use crate::Http;
 use crate::pull::PullError;
+use crate::pull::spec::{Mcp, Provider};
 
-/// A list of tools that has more pages than this has no end.
+/// Most pages of a list of tools: more are a circle.
 const MOST_TOOL_PAGES: usize = 50;
 
-/// Where a provider's server is, and what is known of it.
+/// A provider's server: its address, and its era once known.
 pub(super) struct Server {
     pub provider: Provider,
+    pub mcp: &'static Mcp,
     pub url: Arc<str>,
     pub http: Http,
     pub era: Mutex<Option<Era>>,
-    /// After which it is taken for one of the old era.
+    /// A server that is silent for so long belongs to the old era.
     pub silence: Duration,
-    /// For one call, for all of a list of tools, and for the beginning.
+    /// For one call, for the whole list of tools, and for connecting.
     pub deadline: Duration,
 }
 
@@ -48,29 +50,30 @@ pub(super) enum Era {
 
 /// Why a call gave nothing.
 pub(super) enum Broken {
-    /// The server has forgotten the session: a new connection may do it.
+    /// The server has forgotten the session: a new connection may help.
     SessionGone,
-    /// What we called with is not good: an argument, or the token of a page.
+    /// The server refuses an argument, or the token of a page.
     BadArguments(PullError),
     Said(PullError),
 }
 
 pub(super) struct Connection {
     provider: Provider,
+    mcp: &'static Mcp,
     client: RunningService<RoleClient, ClientConfig>,
     last_words: LastWords,
     deadline: Duration,
 }
 
 impl Server {
-    /// Connects, and makes sure that the tools are those we know.
+    /// Connects, and checks that the tools are those we know.
     pub async fn connect(&self, token: &Secret) -> Result<Connection, PullError> {
         let connection = match self.era() {
             None => self.open(token, None).await?,
             Some(era) => match self.open(token, Some(era)).await {
                 // It may have become another server since.
                 Err(PullError::Forbidden { .. } | PullError::Unreadable { .. }) => self.open(token, None).await?,
-                // Perhaps just for now: the next one finds out.
+                // Perhaps only for now: the next connection finds out.
                 Err(error @ PullError::Passing(_)) => {
                     *self.era.lock().unwrap_or_else(PoisonError::into_inner) = None;
                     return Err(error);
@@ -123,19 +126,19 @@ impl Server {
         let version = client.peer_info().map(|server| server.protocol_version.clone());
         let found = if version.is_some_and(|version| version.has_initialize()) { Era::Legacy } else { Era::Modern };
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-        Ok(Connection { provider: self.provider, client, last_words, deadline: self.deadline })
+        Ok(Connection { provider: self.provider, mcp: self.mcp, client, last_words, deadline: self.deadline })
     }
 }
 
 impl Connection {
-    /// Calls a tool once. What it answers may still be an error of its own.
-    pub async fn call(&self, mapping: &Mapping, arguments: JsonObject) -> Result<CallToolResult, Broken> {
-        let call = CallToolRequestParams::new(mapping.tool).with_arguments(arguments);
+    /// Calls a tool once. Its result may still be an error.
+    pub async fn call(&self, tool: &OurTool, arguments: JsonObject) -> Result<CallToolResult, Broken> {
+        let call = CallToolRequestParams::new(tool.name).with_arguments(arguments);
         let forbidden =
-            |code: &str| PullError::Forbidden { who: who(self.provider), code: format!("{code}: {}", mapping.tool) };
+            |code: &str| PullError::Forbidden { who: who(self.provider), code: format!("{code}: {}", tool.name) };
         match tokio::time::timeout(self.deadline, self.client.peer().call_tool_once(call)).await {
             Ok(Ok(CallToolResponse::Complete(result))) => Ok(result),
-            // There is nobody here to ask.
+            // No person is here to answer.
             Ok(Ok(CallToolResponse::InputRequired(_))) => Err(Broken::Said(forbidden("mcp_input_required"))),
             Ok(Ok(_)) => Err(Broken::Said(forbidden("mcp_task"))),
             Ok(Err(error)) => Err(self.broken(error)),
@@ -143,17 +146,17 @@ impl Connection {
         }
     }
 
-    /// All the tools of a provider are there, and take what they took: otherwise nothing is called at all.
+    /// Checks that all tools are there and declare the arguments that we know. Otherwise nothing is called at all.
     async fn check(&self) -> Result<(), PullError> {
         let listed = tokio::time::timeout(self.deadline, self.tools()).await;
         let tools = listed.unwrap_or_else(|_| Err(too_slow(self.provider)))?;
-        for mapping in TOOLS.iter().filter(|mapping| mapping.provider == self.provider) {
-            let code = match tools.iter().find(|tool| tool.name == mapping.tool) {
-                Some(tool) if mapping.is_pinned(&tool.input_schema) => continue,
+        for ours in self.mcp.tools {
+            let code = match tools.iter().find(|tool| tool.name == ours.name) {
+                Some(tool) if ours.is_pinned(&tool.input_schema) => continue,
                 Some(_) => "mcp_schema_changed",
                 None => "mcp_tool_missing",
             };
-            return Err(PullError::Forbidden { who: who(self.provider), code: format!("{code}: {}", mapping.tool) });
+            return Err(PullError::Forbidden { who: who(self.provider), code: format!("{code}: {}", ours.name) });
         }
         Ok(())
     }
@@ -205,7 +208,7 @@ fn not_opened(provider: Provider, error: ClientInitializeError, last_words: &Las
     }
 }
 
-/// What the wire said of a request that it could not carry; none: the session is gone.
+/// The reason why a request could not be sent; none: the session is gone.
 fn sent(provider: Provider, error: DynamicTransportError) -> Option<PullError> {
     match error.error.downcast::<StreamableHttpError<Quiet>>().map(|error| *error) {
         Ok(StreamableHttpError::Client(Quiet(error))) => Some(error),

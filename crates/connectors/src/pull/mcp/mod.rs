@@ -1,7 +1,7 @@
 //! Providers over the Model Context Protocol: tools that read, called by exact name. They know neither changes nor deletions, so every sync
-//! over them is a full pass; a provider's own API is the better way wherever it is to be had.
+//! over them is a full pass. A provider's own API is the better way wherever there is one.
 
-mod answer;
+pub(in crate::pull) mod answer;
 mod connection;
 mod tools;
 mod wire;
@@ -11,45 +11,50 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use domain::{Provider, Secret};
+use domain::Secret;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use self::answer::{Parser, Records, lost, unreadable, who};
+pub use self::answer::{ToolAnswer, ToolRecords};
+use self::answer::{lost, read, unreadable, who};
 use self::connection::{Broken, Connection, Server};
-use self::tools::{Mapping, TOOLS};
+pub use self::tools::{Then, Tool};
 use self::wire::{DEADLINE, SILENCE};
-use super::listing::{Lister, Listing, RawPage, is_passed_over, kinds};
+use super::listing::{Lister, Listing, RawPage};
+use super::settings::Settings;
+use super::spec::Provider;
 use super::trail::{Trail, follow, same_page};
-use super::{Account, Connector, Failed, Limit, PullError, endpoints, record};
+use super::{Account, Connector, Failed, PullError, record};
 use crate::Http;
 
-/// Nobody has used it for so long: the pass it was for is over.
+/// A connection that nobody used for so long belongs to a pass that is over.
 const IDLE: Duration = Duration::from_secs(120);
-/// Of what a tool says of one record: whoever has more has a circle.
+/// Most pages that a tool gives of one record: more are a circle.
 const PAGES_OF_ONE_MAX: usize = 200;
 
-/// A provider's MCP server. `drive_first_max`: how many files a first sync takes.
-pub fn mcp(
-    provider: Provider,
-    mcp_url: &str,
-    http: &Http,
-    drive_first_max: usize,
-) -> anyhow::Result<Arc<dyn Connector>> {
-    let url = reqwest::Url::parse(mcp_url).context("the URL of an MCP server is no URL")?;
-    ensure!(["http", "https"].contains(&url.scheme()) && url.has_host(), "the URL of an MCP server is none of the web");
-    let url = url.as_str().into();
+/// A provider's MCP server; none while the settings name none, or nobody has mapped its tools.
+pub fn mcp(provider: Provider, settings: &Settings, http: &Http) -> anyhow::Result<Option<Arc<dyn Connector>>> {
+    let Some(mcp) = &provider.mcp else { return Ok(None) };
+    let Some(url) = settings.get(mcp.url) else { return Ok(None) };
+    let parsed = reqwest::Url::parse(url).with_context(|| format!("{} is no URL", mcp.url.env))?;
+    ensure!(
+        ["http", "https"].contains(&parsed.scheme()) && parsed.has_host(),
+        "{} is no address of the web",
+        mcp.url.env
+    );
+    let url = parsed.as_str().into();
     let (era, silence, deadline) = (Mutex::default(), SILENCE, DEADLINE);
-    let server = Server { provider, url, http: http.clone(), era, silence, deadline };
-    let lister = Mcp { server, open: Mutex::default() };
-    Ok(Arc::new(Listing { provider, lister, identity: None, first_max_files: Some(drive_first_max) }))
+    let server = Server { provider, mcp, url, http: http.clone(), era, silence, deadline };
+    let lister = McpLister { server, open: Mutex::default() };
+    let first_max = provider.first_sync.as_ref().map(|cap| settings.count(cap.max));
+    Ok(Some(Arc::new(Listing { provider, lister, identity: None, first_max })))
 }
 
-struct Mcp {
+pub(in crate::pull) struct McpLister {
     server: Server,
-    /// By account.
+    /// Connections by account.
     open: Mutex<HashMap<String, Open>>,
 }
 
@@ -59,7 +64,7 @@ struct Open {
     used: Instant,
 }
 
-impl Lister for Mcp {
+impl Lister for McpLister {
     fn list<'a>(
         &'a self,
         account: &'a Account<'a>,
@@ -79,7 +84,7 @@ impl Lister for Mcp {
     }
 }
 
-impl Mcp {
+impl McpLister {
     async fn read(
         &self,
         account: &Account<'_>,
@@ -88,17 +93,17 @@ impl Mcp {
         ids: &[&str],
     ) -> Result<RawPage, PullError> {
         let provider = self.server.provider;
-        let kind = kinds(provider).iter().find(|kind| kind.list == method || kind.get == method);
+        let kind = provider.kinds.iter().find(|kind| kind.list == method || kind.get == method);
         let object = kind.map_or("record", |kind| kind.object);
-        let mapping = self.mapping(method)?;
-        let Records { mut records, next } = self.ask(account, mapping, page, ids).await?;
-        records.retain(|record| !is_passed_over(provider, record));
+        let tool = self.tool(method)?;
+        let ToolRecords { mut records, next } = self.ask(account, tool, page, ids).await?;
+        records.retain(|record| !(provider.is_passed_over)(record));
 
         let (mut whole, mut left_behind) = (Vec::with_capacity(records.len()), Vec::new());
         for record in records {
-            match mapping.then.filter(|then| (then.of)(&record)) {
+            match tool.then.filter(|then| (then.of)(&record)) {
                 None => whole.push(record),
-                Some(then) => match self.complete(account, object, self.mapping(then.method)?, record).await? {
+                Some(then) => match self.complete(account, object, then, record).await? {
                     Ok(record) => whole.push(record),
                     Err(failed) => left_behind.push(failed),
                 },
@@ -109,35 +114,32 @@ impl Mcp {
         Ok(page)
     }
 
-    /// Adds to a record what another tool says of it. What is wrong with one record holds up no other.
+    /// Adds to a record what another tool says of it. A record that is wrong holds up no other.
     async fn complete(
         &self,
         account: &Account<'_>,
         object: &str,
-        then: &'static Mapping,
+        then: Then,
         mut record: Value,
     ) -> Result<Result<Value, Failed>, PullError> {
         let Some(id) = record.get("id").and_then(record::plain_id) else { return Ok(Ok(record)) };
-        let said = match self.all(account, then, &id).await {
+        let said = match self.all(account, self.tool(then.method)?, &id).await {
             Ok(said) => said,
             Err(error @ (PullError::Forbidden { .. } | PullError::Unreadable { .. })) => {
                 return Ok(Err(record::failed(object, Some(&Value::from(id)), error.to_string(), record)));
             }
             Err(error) => return Err(error),
         };
-        match then.parser {
-            Parser::HubspotAssociations => record["associations"] = json!({ "companies": { "results": said } }),
-            _ => record["text"] = said.into_iter().next().unwrap_or_default(),
-        }
+        (then.put)(&mut record, said);
         Ok(Ok(record))
     }
 
     /// Every page of what a tool says of one record.
-    async fn all(&self, account: &Account<'_>, mapping: &'static Mapping, id: &str) -> Result<Vec<Value>, PullError> {
+    async fn all(&self, account: &Account<'_>, tool: &'static Tool, id: &str) -> Result<Vec<Value>, PullError> {
         let (mut said, mut trail) = (Vec::new(), None::<Trail>);
         for _ in 0..PAGES_OF_ONE_MAX {
             let page = trail.as_ref().map(|trail| trail.after.as_str());
-            let Records { records, next } = self.ask(account, mapping, page, &[id]).await?;
+            let ToolRecords { records, next } = self.ask(account, tool, page, &[id]).await?;
             said.extend(records);
             let Some(token) = next else { return Ok(said) };
             trail = Some(follow(who(self.server.provider), trail, token)?);
@@ -148,25 +150,25 @@ impl Mcp {
     async fn ask(
         &self,
         account: &Account<'_>,
-        mapping: &'static Mapping,
+        tool: &'static Tool,
         page: Option<&str>,
         ids: &[&str],
-    ) -> Result<Records, PullError> {
-        let provider = self.server.provider;
-        for limit in limits(provider) {
+    ) -> Result<ToolRecords, PullError> {
+        let (provider, mcp) = (self.server.provider, self.server.mcp);
+        for limit in mcp.limits {
             account.pace.turn(limit, 1).await?;
         }
         let mut is_again = false;
         let result = loop {
             let connection = self.connection(account).await?;
-            match connection.call(mapping, mapping.arguments(page, ids)).await {
+            match connection.call(tool, tool.arguments(mcp, page, ids)).await {
                 Ok(result) => break result,
                 Err(Broken::SessionGone) if !is_again => is_again = true,
                 Err(Broken::SessionGone) => {
                     return Err(PullError::Passing(format!("{} lost our session", who(provider))));
                 }
                 // The call was understood, so the connection is as good as before.
-                Err(Broken::BadArguments(_)) if mapping.parser.goes_by_token(page) => return Err(lost()),
+                Err(Broken::BadArguments(_)) if tool.has_page_tokens && page.is_some() => return Err(lost()),
                 Err(Broken::BadArguments(error) | Broken::Said(error)) => {
                     self.forget(account, &connection);
                     return Err(error);
@@ -174,15 +176,15 @@ impl Mcp {
             }
             self.forget(account, &connection);
         };
-        mapping.parser.read(provider, result, page)
+        read(provider, tool, &result, page)
     }
 
-    fn mapping(&self, method: &str) -> Result<&'static Mapping, PullError> {
-        let known = TOOLS.iter().find(|mapping| mapping.method == method);
+    fn tool(&self, method: &str) -> Result<&'static Tool, PullError> {
+        let known = self.server.mcp.tools.iter().find(|tool| tool.method == method);
         known.ok_or_else(|| unreadable(self.server.provider, "has no tool for what we want", method))
     }
 
-    /// The open one of this account and token, else a new one. Two may be opened at once; one of them is then used once.
+    /// The open connection of this account and token, else a new one. Two may be opened at once; one of them is then used once.
     async fn connection(&self, account: &Account<'_>) -> Result<Arc<Connection>, PullError> {
         if let Some(connection) = self.kept(account) {
             return Ok(connection);
@@ -209,16 +211,7 @@ impl Mcp {
     }
 }
 
-/// Those of the API behind the server, which is asked once for each call.
-fn limits(provider: Provider) -> Vec<&'static Limit> {
-    match provider {
-        Provider::Hubspot => vec![&endpoints::HUBSPOT],
-        Provider::GoogleDrive => vec![&endpoints::GOOGLE_DRIVE],
-        Provider::Quickbooks => vec![&endpoints::QUICKBOOKS_SECOND, &endpoints::QUICKBOOKS_MINUTE],
-    }
-}
-
-/// A server may say back what it was told, and a person sees the beginning of what cannot be read.
+/// Hides the token: a server may repeat it, and a person sees the beginning of an answer that cannot be read.
 fn without_token(error: PullError, token: &Secret) -> PullError {
     match error {
         PullError::Unreadable { what, raw } if !token.reveal().is_empty() => {
@@ -229,4 +222,4 @@ fn without_token(error: PullError, token: &Secret) -> PullError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::pull) mod tests;

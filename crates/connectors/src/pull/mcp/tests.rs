@@ -1,16 +1,17 @@
 use rmcp::model::JsonObject;
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::connection::{Era, Server as Known};
 use super::*;
-use crate::pull::Page;
 use crate::pull::tests::{Asked, Counted, Person, Reply, Server, all, all_ids, ids, raw_reply, short};
+use crate::pull::{ALL, Page, hubspot};
 
 const JSON: &str = "Content-Type: application/json\r\nMcp-Session-Id: s1\r\n";
 const EVENTS: &str = "Content-Type: text/event-stream\r\n";
 
 impl Asked {
-    fn call(&self) -> Value {
+    pub fn call(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
@@ -21,7 +22,7 @@ impl Asked {
     }
 
     /// The tool, and these arguments of it.
-    fn tool<const N: usize>(&self, arguments: [&str; N]) -> (String, [String; N]) {
+    pub fn tool<const N: usize>(&self, arguments: [&str; N]) -> (String, [String; N]) {
         let params = &self.call()["params"];
         let argument = |name: &str| params["arguments"][name].as_str().unwrap_or_default().to_owned();
         (params["name"].as_str().unwrap_or_default().to_owned(), arguments.map(argument))
@@ -32,16 +33,16 @@ impl Asked {
     }
 
     /// The answer to it.
-    fn result(&self, result: Value) -> Reply {
+    pub fn result(&self, result: Value) -> Reply {
         let answer = json!({ "jsonrpc": "2.0", "id": self.call()["id"], "result": result });
         raw_reply("200 OK", JSON, answer.to_string().as_bytes())
     }
 
-    fn text(&self, text: impl ToString) -> Reply {
+    pub fn text(&self, text: impl ToString) -> Reply {
         self.result(json!({ "content": [{ "type": "text", "text": text.to_string() }] }))
     }
 
-    fn tool_error(&self, text: &str) -> Reply {
+    pub fn tool_error(&self, text: &str) -> Reply {
         self.result(json!({ "content": [{ "type": "text", "text": text }], "isError": true }))
     }
 
@@ -52,16 +53,17 @@ impl Asked {
 }
 
 impl Server {
-    fn mcp(&self) -> Listing<Mcp> {
-        self.mcp_of(Provider::Hubspot)
+    fn mcp(&self) -> Listing<McpLister> {
+        self.mcp_of(&hubspot::SPEC)
     }
 
-    fn mcp_of(&self, provider: Provider) -> Listing<Mcp> {
+    pub fn mcp_of(&self, provider: Provider) -> Listing<McpLister> {
         let http = Http::new().expect("a client");
         let (url, silence) = (self.url.as_str().into(), Duration::from_millis(300));
         let (era, deadline) = (Mutex::default(), super::wire::DEADLINE);
-        let server = Known { provider, url, http, era, silence, deadline };
-        Listing { provider, lister: Mcp { server, open: Mutex::default() }, identity: None, first_max_files: None }
+        let mcp = provider.mcp.as_ref().expect("tools");
+        let server = Known { provider, mcp, url, http, era, silence, deadline };
+        Listing { provider, lister: McpLister { server, open: Mutex::default() }, identity: None, first_max: None }
     }
 
     /// What was asked for, in order.
@@ -69,7 +71,7 @@ impl Server {
         self.asked().iter().map(Asked::method).collect()
     }
 
-    fn count(&self, method: &str) -> usize {
+    pub fn count(&self, method: &str) -> usize {
         self.methods().iter().filter(|asked| *asked == method).count()
     }
 }
@@ -77,9 +79,9 @@ impl Server {
 /// The tools of every provider, and one that writes.
 fn tools() -> Vec<Value> {
     let mut tools = vec![json!({ "name": "hubspot-batch-create-objects", "inputSchema": { "type": "object" } })];
-    for mapping in TOOLS {
-        let schema: JsonObject = serde_json::from_str(mapping.schemas[0]).expect("a schema");
-        tools.push(json!({ "name": mapping.tool, "description": "Reads.", "inputSchema": schema }));
+    for tool in ALL.iter().filter_map(|provider| provider.mcp.as_ref()).flat_map(|mcp| mcp.tools) {
+        let schema: JsonObject = serde_json::from_str(tool.schemas[0]).expect("a schema");
+        tools.push(json!({ "name": tool.name, "description": "Reads.", "inputSchema": schema }));
     }
     tools
 }
@@ -134,7 +136,9 @@ fn crm(asked: &Asked) -> Reply {
 }
 
 /// A server of the modern era that says this to every call.
-async fn says(said: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Server, Listing<Mcp>) {
+pub(in crate::pull) async fn says(
+    said: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+) -> (Server, Listing<McpLister>) {
     let server = Server::start(move |asked| modern(asked).unwrap_or_else(|| said(asked))).await;
     let mcp = server.mcp();
     (server, mcp)
@@ -144,7 +148,7 @@ fn person(token: &str) -> Person {
     Person { token: Secret::new(token), pace: Counted::default() }
 }
 
-async fn first_page(mcp: &Listing<Mcp>, token: &str) -> Result<Page, PullError> {
+async fn first_page(mcp: &Listing<McpLister>, token: &str) -> Result<Page, PullError> {
     mcp.full(&person(token).account(), None, false).await
 }
 
@@ -436,21 +440,27 @@ async fn what_is_wrong_with_one_record_holds_up_no_other() {
     assert_eq!(behind, [("contact:51", refused), ("contact:53", "it has no properties")]);
 }
 
+/// The connector of a server that the settings name.
+fn named(url: &str) -> anyhow::Result<Option<Arc<dyn Connector>>> {
+    let mut settings = Settings::default();
+    settings.set("HUBSPOT_MCP_URL", url);
+    mcp(&hubspot::SPEC, &settings, &Http::new().expect("a client"))
+}
+
 #[tokio::test]
 async fn nobody_there_is_a_passing_trouble() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     drop(listener);
-    let mcp = mcp(Provider::Hubspot, &url, &Http::new().expect("a client"), 200).expect("a connector");
+    let mcp = named(&url).expect("an address").expect("a connector");
     let refused = mcp.full(&Person::new().account(), None, false).await.expect_err("no page");
     assert_eq!(refused.to_string(), "HubSpot's MCP server could not be reached: connection refused");
 }
 
 #[test]
 fn an_address_that_is_none_of_the_web_is_refused() {
-    let http = Http::new().expect("a client");
     for url in ["", "mcp.hubspot.com", "file:///etc/passwd", "https://"] {
-        assert!(mcp(Provider::Hubspot, url, &http, 200).is_err(), "{url}");
+        assert!(named(url).is_err(), "{url}");
     }
 }
 
@@ -563,74 +573,4 @@ async fn a_server_that_became_an_older_one_is_found_out_at_the_next_try() {
     assert_eq!(short(&refused), "passing: HubSpot's MCP server failed (-32000)");
     first_page(&mcp, "one").await.expect("a page");
     assert_eq!(mcp.lister.server.era(), Some(Era::Legacy));
-}
-
-/// Two documents on two pages, and a picture.
-fn files(asked: &Asked) -> Reply {
-    let file = |id: &str, kind: &str| json!({ "id": id, "title": format!("File {id}"), "mimeType": format!("application/vnd.google-apps.{kind}") });
-    let (tool, [id, page]) = asked.tool(["fileId", "pageToken"]);
-    match (tool.as_str(), id.as_str(), page.as_str()) {
-        ("search_files", "", "") => {
-            asked.text(json!({ "files": [file("a", "document"), file("p", "drawing")], "nextPageToken": "~2" }))
-        }
-        ("search_files", "", "~2") => asked.text(json!({ "files": [file("s", "spreadsheet")] })),
-        ("get_file_metadata", "gone", "") => asked.tool_error("Drive API Error: 404 Not Found"),
-        ("get_file_metadata", id, "") => asked.text(file(id, "document")),
-        ("read_file_content", id, "") => asked.text(json!({ "fileContent": format!("Text of {id}") })),
-        other => panic!("nobody may call {other:?}"),
-    }
-}
-
-#[tokio::test]
-async fn a_drive_is_read_by_the_tools_of_googles_server() {
-    let (server, _) = says(files).await;
-    let drive = server.mcp_of(Provider::GoogleDrive);
-    let pages = all(&drive, &Person::new(), false).await.expect("a pass");
-    let read: Vec<(&str, &str)> = pages
-        .iter()
-        .flat_map(|page| &page.items)
-        .map(|item| (item.title.as_deref().unwrap_or_default(), item.text.as_str()))
-        .collect();
-    assert_eq!(read, [("File a", "Text of a"), ("File s", "Text of s")]);
-    let asked = ["file:a", "file:gone"].map(str::to_owned);
-    let (items, failed) = drive.find(&Person::new().account(), &asked).await.expect("an answer");
-    assert_eq!((ids(&items), failed), (vec!["file:a"], vec![]));
-}
-
-/// A hundred and one customers and an invoice, as text beside text.
-fn books(asked: &Asked) -> Reply {
-    let params = &asked.call()["params"]["arguments"]["params"];
-    let customers = (1..=101).map(|id| json!({ "Id": id.to_string(), "DisplayName": format!("Customer {id}") }));
-    let invoices = [json!({ "Id": "9", "TotalAmt": 120.5, "CustomerRef": { "value": "7" } })].into_iter();
-    let (tool, []) = asked.tool([]);
-    let (records, how): (Vec<Value>, &Value) = match tool.as_str() {
-        "search_customers" => (customers.collect(), params),
-        "search_invoices" => (invoices.collect(), &params["criteria"]),
-        other => panic!("nobody may call {other:?}"),
-    };
-    let wanted = params.pointer("/criteria/0/value").and_then(Value::as_array);
-    let number = |name: &str| how[name].as_u64().and_then(|number| usize::try_from(number).ok());
-    let found: Vec<&Value> = match wanted {
-        Some(wanted) => records.iter().filter(|record| wanted.contains(&record["Id"])).collect(),
-        None => records
-            .iter()
-            .skip(number("offset").expect("an offset") - 1)
-            .take(number("limit").expect("a limit"))
-            .collect(),
-    };
-    let mut blocks = vec![json!({ "type": "text", "text": format!("Found {} records:", found.len()) })];
-    blocks.extend(found.iter().map(|record| json!({ "type": "text", "text": record.to_string() })));
-    asked.result(json!({ "content": blocks }))
-}
-
-#[tokio::test]
-async fn a_company_is_read_by_the_tools_of_quickbooks_server() {
-    let (server, _) = says(books).await;
-    let quickbooks = server.mcp_of(Provider::Quickbooks);
-    let pages = all(&quickbooks, &Person::new(), false).await.expect("a pass");
-    let read = all_ids(&pages);
-    assert_eq!((read.len(), read[100], read[101], server.count("tools/call")), (102, "customer:101", "invoice:9", 3));
-    let asked = ["customer:7", "customer:404", "invoice:9"].map(str::to_owned);
-    let (items, failed) = quickbooks.find(&Person::new().account(), &asked).await.expect("an answer");
-    assert_eq!((ids(&items), failed), (vec!["customer:7", "invoice:9"], vec![]));
 }

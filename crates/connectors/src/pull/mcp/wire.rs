@@ -1,12 +1,12 @@
-//! HTTP under MCP. rmcp knows the protocol of both eras; what it is given to speak over is ours, so that the bearer stays with us, an answer
-//! has an end, a refusal is told apart, and nothing that a server says gets into a log.
+//! HTTP under MCP. rmcp knows the protocol of both eras; the transport is ours, so that the bearer stays with us, an answer is bounded, a
+//! refusal keeps its meaning, and no server's words get into a log.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::{Provider, Secret};
+use domain::Secret;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
@@ -25,6 +25,7 @@ use super::answer::{unreadable, who};
 use crate::Http;
 use crate::http::{io_kind, retry_after};
 use crate::pull::PullError;
+use crate::pull::spec::Provider;
 
 /// For one call, unless a test is less patient.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
@@ -32,7 +33,7 @@ const ANSWER_MAX_BYTES: usize = 32 << 20;
 /// How long an unknown server may think about whether it is a modern one. rmcp itself goes on after ten seconds, but its transport still
 /// waits for the answer then: it has to have one before that.
 pub(super) const SILENCE: Duration = Duration::from_secs(9);
-/// For who asks us to wait and does not say how long.
+/// For a server that asks us to wait and does not say how long.
 const WAIT: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
 const SESSION_ID: &str = "mcp-session-id";
@@ -117,11 +118,11 @@ impl StreamableHttpClient for Wire {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), StreamableHttpError<Quiet>> {
         let request = self.request(Method::DELETE, &uri, Some(session_id), headers);
-        // Whatever it says: a server may keep its sessions to itself.
+        // The answer does not matter: a server may refuse to end its sessions.
         request.send().await.map(|_| ()).map_err(|error| self.broke(&error).into())
     }
 
-    /// Goes on with an answer that a server broke off on purpose. The stream of what it would like to tell us is not wanted.
+    /// Resumes an answer that a server broke off on purpose. The stream of the server's own messages is not wanted.
     async fn get_stream(
         &self,
         uri: Arc<str>,
@@ -141,7 +142,7 @@ impl StreamableHttpClient for Wire {
 }
 
 impl Wire {
-    /// The question whether a server is a modern one, as long as that is a question, and how long it may take.
+    /// The request that asks whether the server is modern, while that is not known, and how long the answer may take.
     fn probe(&self, message: &ClientJsonRpcMessage) -> Option<(RequestId, Duration)> {
         match message {
             ClientJsonRpcMessage::Request(asked) if matches!(asked.request, ClientRequest::DiscoverRequest(_)) => {
@@ -204,13 +205,13 @@ impl Wire {
             _ => None,
         };
         match (serde_json::from_slice(&body), id) {
-            // What comes back here answers this request, also where the server could not read which one it was.
+            // This answers our request, also where the server could not read its id.
             (Ok(ServerJsonRpcMessage::Error(error)), Some(id)) => {
                 let answer = ServerJsonRpcMessage::error(error.error, Some(id));
                 Ok(StreamableHttpPostResponse::Json(answer, session_id))
             }
             (Ok(answer), _) if status.is_success() => Ok(StreamableHttpPostResponse::Json(answer, session_id)),
-            // Nothing was asked, so nothing has to be said.
+            // A notification needs no answer.
             (Err(_), None) if status.is_success() => Ok(StreamableHttpPostResponse::Accepted),
             _ => match probe {
                 Some((id, _)) if status.is_client_error() => Ok(not_modern(id, "refused")),
@@ -225,7 +226,7 @@ impl Wire {
         }
     }
 
-    /// What a status says by itself.
+    /// The refusal that a status alone means.
     fn refusal(&self, answer: &Response) -> Option<PullError> {
         let who = who(self.provider);
         let retry_after = retry_after(answer.headers(), WAIT, WAIT_MAX);
@@ -281,7 +282,7 @@ impl Wire {
     fn broke(&self, error: &reqwest::Error) -> PullError {
         let (who, kind) = (who(self.provider), io_kind(error));
         if error.is_builder() {
-            // The address was read before; what else can be wrong with a request is a token that fits no header.
+            // The address was checked before, so the token does not fit into a header.
             return PullError::Unauthorized { who };
         }
         PullError::Passing(if error.is_timeout() {
@@ -299,7 +300,7 @@ fn is(answer: &Response, kind: &str) -> bool {
     given.is_some_and(|given| given.starts_with(kind))
 }
 
-/// A server that names the versions it speaks, and ours of the modern era is not among them. rmcp would leave it at that.
+/// Whether a server names the versions that it speaks, and our modern one is not among them. rmcp would give up there.
 fn speaks_older_alone(answer: &ServerJsonRpcMessage) -> bool {
     let ServerJsonRpcMessage::Error(error) = answer else { return false };
     let supported = error.error.data.as_ref().and_then(|data| data.get("supported")?.as_array());
@@ -307,12 +308,12 @@ fn speaks_older_alone(answer: &ServerJsonRpcMessage) -> bool {
         && supported.is_some_and(|known| known.iter().all(|version| version != ProtocolVersion::V_2026_07_28.as_str()))
 }
 
-/// As a server of the old era would answer the question whether it is a modern one.
+/// The answer of a server of the old era to the question whether it is modern.
 fn not_modern(id: RequestId, why: &'static str) -> StreamableHttpPostResponse {
     StreamableHttpPostResponse::Json(ServerJsonRpcMessage::error(ErrorData::invalid_request(why, None), Some(id)), None)
 }
 
-/// Progress, and lines for a log: nobody reads them, and rmcp would write them into ours.
+/// Drops progress and log messages: nobody reads them, and rmcp would write them into our log.
 fn without_notices(mut event: Sse) -> Sse {
     #[derive(Deserialize)]
     struct Head {

@@ -1,4 +1,4 @@
-//! QuickBooks' customers and invoices, from the provider's words to ours.
+//! Maps QuickBooks' customers and invoices to records of ours.
 
 use serde_json::{Map, Value};
 
@@ -7,9 +7,9 @@ use crate::pull::{Failed, Item, RawItem};
 
 /// One kind of record.
 pub(super) struct Object {
-    /// As external ids begin.
+    /// External ids begin with it.
     pub name: &'static str,
-    /// As queries spell it.
+    /// The spelling in queries.
     pub entity: &'static str,
     pub document_type: &'static str,
 }
@@ -22,8 +22,8 @@ pub(super) static OBJECTS: [Object; 2] = [
 const ADDRESS: [&str; 9] =
     ["Line1", "Line2", "Line3", "Line4", "Line5", "City", "CountrySubDivisionCode", "PostalCode", "Country"];
 
-/// One record of QuickBooks' JSON in its one form. `object`: `customer` or `invoice`.
-pub(crate) fn raw(object: &str, record: Value) -> Result<RawItem, Failed> {
+/// Brings one record of QuickBooks' JSON into its one form. `object` is `customer` or `invoice`.
+pub(super) fn raw(object: &str, record: Value) -> Result<RawItem, Failed> {
     read(object, &record).map_err(|reason| record::failed(object, record.get("Id"), reason, record.clone()))
 }
 
@@ -83,8 +83,8 @@ fn texts_of(fields: &Fields, key: &str, keys: &[&str]) -> Result<Fields, String>
     Ok(kept)
 }
 
-/// A record as memory takes it.
-pub(crate) fn item(raw: RawItem) -> Item {
+/// Makes of a record what memory takes.
+pub(super) fn item(raw: RawItem) -> Item {
     let itself = raw.external_id.clone();
     let is_client = raw.document_type == "quickbooks.customer";
     if raw.is_deleted {
@@ -116,7 +116,7 @@ pub(crate) fn item(raw: RawItem) -> Item {
     Item { raw, title, text, mentions: customer.map(|id| format!("customer:{id}")).into_iter().collect() }
 }
 
-/// On one line.
+/// The billing address on one line.
 fn address(payload: &Value) -> Option<String> {
     let parts = ADDRESS.iter().filter_map(|key| record::said(payload, &format!("/BillAddr/{key}")));
     Some(parts.collect::<Vec<_>>().join(", ")).filter(|line| !line.is_empty())

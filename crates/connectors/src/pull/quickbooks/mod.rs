@@ -1,7 +1,11 @@
-//! QuickBooks' customers and invoices by its REST API. A full pass queries each entity in the order of ids; a delta asks what changed,
-//! which alone tells of deletions, and only of a month and a thousand records.
+//! Reads QuickBooks' customers and invoices by its REST API. A full pass queries each entity in the order of ids. A delta asks for changes,
+//! which alone tell of deletions, and reach back a month and over a thousand records at most.
 
-pub(crate) mod map;
+mod clients;
+mod complaint;
+mod map;
+mod spec;
+mod tools;
 mod wire;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,43 +14,40 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::map::{OBJECTS, Object};
+pub use self::spec::SPEC;
 use self::wire::{Changed, Company, Queried, told_at};
-use super::endpoints::{QUICKBOOKS_MINUTE, QUICKBOOKS_SECOND};
-use super::http::{Answer, Api, Refused};
+use super::http::{Api, ApiAnswer, Refused};
 use super::records::{Records, sorted};
 use super::trail::{Trail, follow};
 use super::{Account, Connector, Found, Identity, Limit, OVERLAP, Page, PullError, last, more, read_place, record};
 
-const LIMITS: [&Limit; 2] = [&QUICKBOOKS_SECOND, &QUICKBOOKS_MINUTE];
-/// The oldest that is answered as we know it.
+const LIMITS: [&Limit; 2] = [&spec::SECOND, &spec::MINUTE];
+/// The oldest version whose answers have the shape that we know.
 const MINOR_VERSION: (&str, &str) = ("minorversion", "75");
 const PAGE: usize = 1_000;
 const FIND: usize = 100;
 /// How often a pass over one entity may go back because records moved meanwhile.
 const BACK_MAX: usize = 20;
-/// From there on an answer of changes may have left some out.
+/// An answer with so many changes may have left some out.
 const CHANGES_MAX: usize = 1_000;
-/// Changes are kept for 30 days; a day less, for the time that passes while we ask.
+/// QuickBooks keeps changes for 30 days. One day less, for the time that passes while we ask.
 const LOOK_BACK: TimeDelta = TimeDelta::days(29);
-
-/// The types of its documents.
-pub(super) const DOCUMENT_TYPES: &[&str] = &["quickbooks.customer", "quickbooks.invoice"];
 
 pub(super) struct Quickbooks {
     api: Api,
 }
 
-/// Where a full pass is. Positions are ours, and all that come after a record move when it is deleted: a page begins with the last record
-/// of the one before, and where that is missing, one goes back. The trail is of last ids: an answer that never moves on is found by those.
+/// The position of a full pass. Rows are counted, and all rows after a deleted record move up. So a page begins with the last record of the
+/// page before; where that is missing, the pass goes back. The trail consists of last ids, which reveal an answer that never moves on.
 #[derive(Clone, Serialize, Deserialize)]
 struct QueryPlace {
     stream: usize,
     start: usize,
     size: usize,
-    /// What has to come first.
+    /// The id that the page must begin with.
     known: Option<String>,
     trail: Option<Trail>,
-    /// We have just gone back, perhaps not far enough.
+    /// Whether we have just gone back, perhaps not far enough.
     is_back: bool,
     n_back: usize,
 }
@@ -65,12 +66,12 @@ impl QueryPlace {
         )
     }
 
-    /// One that is new, and the known one.
+    /// The smallest page: one new record, and the known one.
     fn least(&self) -> usize {
         1 + usize::from(self.known.is_some())
     }
 
-    /// After an answer that was too large; none when it was of one record.
+    /// A smaller page, after an answer that was too large; none when it had one record.
     fn smaller(&self) -> Option<Self> {
         let least = self.least();
         if self.size > least {
@@ -79,7 +80,7 @@ impl QueryPlace {
         self.known.as_ref().map(|_| Self { start: self.start + 1, size: 1, known: None, ..self.clone() })
     }
 
-    /// Records before this one are gone. Far enough for all that can have moved up meanwhile.
+    /// Goes back, because records before this one are gone: far enough for all that can have moved up meanwhile.
     fn back(self) -> Result<Self, PullError> {
         if self.n_back == BACK_MAX {
             return Err(PullError::CursorLost("QuickBooks' list changes faster than it can be read"));
@@ -116,7 +117,7 @@ impl Quickbooks {
 
     async fn query(&self, account: &Account<'_>, statement: &str) -> Result<Queried, Refused> {
         let query = [MINOR_VERSION, ("query", statement)];
-        let answer: Answer<Queried> = self.api.get(account, &LIMITS, &self.path(account, "query")?, &query).await?;
+        let answer: ApiAnswer<Queried> = self.api.get(account, &LIMITS, &self.path(account, "query")?, &query).await?;
         Ok(answer.body)
     }
 
@@ -140,7 +141,7 @@ impl Quickbooks {
         let id_of = |index: usize| records.head(index).and_then(|head: Head| record::plain_id(&head.id));
         let (n_rows, n_known) = (records.len(), usize::from(place.known.is_some()));
         let is_in_place = n_rows > 0 && (place.known.is_none() || place.known == id_of(0));
-        // A page without anything new is the end, and a short one is not: what was cut short is not to be taken for all there is.
+        // A page without anything new is the end. A short page is not: it may have been cut short.
         let is_behind_all = n_rows == 0 && (place.start == 1 || (place.known.is_none() && !place.is_back));
         if is_behind_all || (is_in_place && n_rows == n_known) {
             if place.stream + 1 == OBJECTS.len() {
@@ -170,7 +171,7 @@ impl Quickbooks {
         let is_too_old = |now: Option<DateTime<Utc>>| now.is_some_and(|now| now - changed_since > LOOK_BACK);
         let answer = match answer {
             Err(Refused::Lasting { answered_at, .. }) if is_too_old(answered_at) => return Err(too_old()),
-            // It has no pages.
+            // Changes come without pages.
             Err(Refused::TooLarge { .. }) => return Err(too_many()),
             answer => answer?,
         };
@@ -223,7 +224,7 @@ impl Quickbooks {
         Ok((items, failed))
     }
 
-    async fn company(&self, account: &Account<'_>) -> Result<Answer<Company>, PullError> {
+    async fn company(&self, account: &Account<'_>) -> Result<ApiAnswer<Company>, PullError> {
         let path = self.path(account, &format!("companyinfo/{}", account.account))?;
         Ok(self.api.get(account, &LIMITS, &path, &[MINOR_VERSION]).await?)
     }
@@ -231,7 +232,7 @@ impl Quickbooks {
 
 impl Connector for Quickbooks {
     fn document_types(&self) -> &'static [&'static str] {
-        DOCUMENT_TYPES
+        SPEC.document_types
     }
 
     fn cursor<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {
@@ -254,7 +255,7 @@ impl Connector for Quickbooks {
         Box::pin(self.full_page(account, place))
     }
 
-    /// Always the only page.
+    /// There is always one page.
     fn delta<'a>(
         &'a self,
         account: &'a Account<'a>,
@@ -272,7 +273,7 @@ impl Connector for Quickbooks {
         Box::pin(self.found(account, external_ids))
     }
 
-    /// The realm came with the consent; what is left to learn is the company's name.
+    /// The realm came with the consent, so only the company's name is read.
     fn identify<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>> {
         Box::pin(async move {
             let name = self.company(account).await?.body.info.name.filter(|name| !name.trim().is_empty());
@@ -294,13 +295,16 @@ fn too_old() -> PullError {
     PullError::CursorLost("QuickBooks keeps changes for 30 days, and the last sync is longer ago")
 }
 
-/// A query leaves out inactive customers unless it is asked for them; invoices are never inactive.
+/// Includes inactive customers, which a query leaves out otherwise. Invoices are never inactive.
 fn with_inactive(object: &Object, before: &str) -> String {
     if object.name == "customer" { format!("{before}Active in (true, false)") } else { String::new() }
 }
 
-/// Without the first so many, which are known.
+/// Maps records, without the first `n_known`.
 fn mapped(object: &Object, records: &Records, n_known: usize) -> Found {
     let read = records.read(object.name, |record| Some(map::raw(object.name, record)));
     sorted(read.skip(n_known), map::item)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! QuickBooks' answers, as it spells them. Records are read one by one, by `map`; a fault is found before anything here is.
+//! QuickBooks' answers in its own spelling. `map` reads the records one by one; a fault is found before an answer is read here.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -6,14 +6,14 @@ use serde::Deserialize;
 use super::map::Object;
 use crate::pull::records::Records;
 
-/// Of a query: the records of one entity.
+/// The answer to a query: the records of one entity.
 #[derive(Deserialize)]
 pub(super) struct Queried {
     #[serde(rename = "QueryResponse")]
     pub response: Entities,
 }
 
-/// The records of each entity; without any, it is not even named.
+/// The records of each entity. An entity without records is left out.
 #[derive(Deserialize)]
 pub(super) struct Entities {
     #[serde(rename = "Customer", default)]
@@ -35,7 +35,7 @@ impl Entities {
     }
 }
 
-/// What changed since then.
+/// The answer to a request for changes.
 #[derive(Deserialize)]
 pub(super) struct Changed {
     #[serde(rename = "CDCResponse")]
@@ -62,7 +62,7 @@ pub(super) struct CompanyInfo {
     pub name: Option<String>,
 }
 
-/// When an answer was given: its own word, else its head's.
+/// The time of an answer: by its body, else by its head.
 pub(super) fn told_at(time: Option<&str>, answered_at: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
     let told = time.and_then(|time| DateTime::parse_from_rfc3339(time).ok());
     told.map(|time| time.to_utc()).or(answered_at)

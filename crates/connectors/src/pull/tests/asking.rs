@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::http::{Answer, Api, Bounds};
+use super::super::http::{Api, ApiAnswer, Bounds};
 use super::*;
 
 static LIMIT: Limit = Limit { name: "test", units: 1, per_secs: 1 };
@@ -24,7 +24,7 @@ fn api(url: &str, provider: Provider) -> Api {
 async fn asked(
     provider: Provider,
     reply: impl Fn() -> Reply + Send + Sync + 'static,
-) -> Result<Answer<Told>, PullError> {
+) -> Result<ApiAnswer<Told>, PullError> {
     let server = Server::start(move |_| reply()).await;
     let person = Person::new();
     let answer = api(&server.url, provider).get(&person.account(), &[&LIMIT], "/a", &[]).await;
@@ -32,7 +32,7 @@ async fn asked(
 }
 
 async fn outcome(reply: impl Fn() -> Reply + Send + Sync + 'static) -> String {
-    match asked(Provider::Hubspot, reply).await {
+    match asked(&hubspot::SPEC, reply).await {
         Ok(answer) => format!("{}", answer.body.n),
         Err(error) => short(&error),
     }
@@ -42,13 +42,13 @@ async fn outcome(reply: impl Fn() -> Reply + Send + Sync + 'static) -> String {
 async fn a_request_carries_the_bearer_and_asks_for_nothing_packed_after_its_turn() {
     let server = Server::start(|_| ok(json!({ "n": 7 }))).await;
     let person = Person::new();
-    let api = api(&server.url, Provider::Hubspot);
+    let api = api(&server.url, &hubspot::SPEC);
     let limits = [&LIMIT, &LIMIT];
     let query = [("q", "a b&c='d'"), ("after", "%~!")];
-    let answer: Answer<Told> = api.get(&person.account(), &limits, "/a", &query).await.expect("an answer");
+    let answer: ApiAnswer<Told> = api.get(&person.account(), &limits, "/a", &query).await.expect("an answer");
     assert_eq!(answer.body.n, 7);
     assert_eq!(answer.answered_at.map(|time| time.to_rfc3339()).as_deref(), Some("2026-11-15T12:00:00+00:00"));
-    let _: Answer<Told> = api.post(&person.account(), &[], "/b", &json!({ "x": 1 })).await.expect("an answer");
+    let _: ApiAnswer<Told> = api.post(&person.account(), &[], "/b", &json!({ "x": 1 })).await.expect("an answer");
 
     let asked = server.asked();
     assert_eq!(asked[0].line, "GET /a?q=a b&c='d'&after=%~!");
@@ -103,11 +103,11 @@ async fn a_connection_that_is_slow_silent_endless_or_cut_passes() {
         Reply { bytes: format!("{head}{body}").into_bytes(), is_silent: true }
     };
     assert_eq!(outcome(endless).await, "unreadable: HubSpot gave an answer of more than 4096 bytes");
-    let nobody = api("http://127.0.0.1:1", Provider::Hubspot);
+    let nobody = api("http://127.0.0.1:1", &hubspot::SPEC);
     let person = Person::new();
     let refused = nobody.get::<Told>(&person.account(), &[], "/a", &[]).await.map_err(PullError::from);
     assert_eq!(short(&refused.expect_err("nobody")), "passing: HubSpot could not be reached: connection refused");
-    let nowhere = api("not a url", Provider::Hubspot).get::<Told>(&person.account(), &[], "/a", &[]).await;
+    let nowhere = api("not a url", &hubspot::SPEC).get::<Told>(&person.account(), &[], "/a", &[]).await;
     let words = "passing: HubSpot cannot be asked: check its address in the settings";
     assert_eq!(short(&PullError::from(nowhere.expect_err("no URL"))), words);
 }
@@ -160,10 +160,10 @@ async fn a_refusal_says_what_to_do_and_never_what_the_provider_wrote() {
     }
     let fault = r#"{"Fault":{"Error":[{"code":"610","Message":"canary"}],"type":"ValidationFault"}}"#;
     for (provider, line, body, expected) in [
-        (Provider::Quickbooks, "200 OK", fault, "refused: QuickBooks refused what we asked for (610)"),
-        (Provider::Quickbooks, "429 Slow", "", "wait: QuickBooks asked us to wait 60 s"),
+        (&quickbooks::SPEC, "200 OK", fault, "refused: QuickBooks refused what we asked for (610)"),
+        (&quickbooks::SPEC, "429 Slow", "", "wait: QuickBooks asked us to wait 60 s"),
         (
-            Provider::GoogleDrive,
+            &drive::SPEC,
             "403 Forbidden",
             r#"{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}"#,
             "wait: Google Drive asked us to wait 30 s",
@@ -180,10 +180,10 @@ async fn the_bearer_follows_no_redirect_and_comes_back_in_nothing_kept() {
     let location = format!("Location: {}/b\r\n", elsewhere.url);
     let server = Server::start(move |_| raw_reply("307 Moved", &location, b"")).await;
     let person = Person::new();
-    let answer = api(&server.url, Provider::Hubspot).get::<Told>(&person.account(), &[], "/a", &[]).await;
+    let answer = api(&server.url, &hubspot::SPEC).get::<Told>(&person.account(), &[], "/a", &[]).await;
     assert!(answer.is_err() && elsewhere.asked().is_empty());
 
-    let echo = asked(Provider::Hubspot, || raw_reply("200 OK", "", b"you sent canary-token-7f3a\0")).await;
+    let echo = asked(&hubspot::SPEC, || raw_reply("200 OK", "", b"you sent canary-token-7f3a\0")).await;
     let Err(PullError::Unreadable { raw, .. }) = echo else { panic!("{echo:?}") };
     assert_eq!(raw, "you sent ***\u{fffd}");
 }
@@ -191,7 +191,7 @@ async fn the_bearer_follows_no_redirect_and_comes_back_in_nothing_kept() {
 #[tokio::test]
 async fn of_what_cannot_be_read_the_beginning_is_kept() {
     let server = Server::start(|_| raw_reply("200 OK", "", "ü".repeat(20_000).as_bytes())).await;
-    let api = Api::new(&Http::new().expect("a client"), &server.url, Provider::Hubspot);
+    let api = Api::new(&Http::new().expect("a client"), &server.url, &hubspot::SPEC);
     let person = Person::new();
     let answer = api.get::<Told>(&person.account(), &[], "/a", &[]).await.map_err(PullError::from);
     let Err(PullError::Unreadable { raw, .. }) = answer else { panic!("{answer:?}") };
@@ -209,7 +209,7 @@ async fn whoever_holds_requests_back_is_heard() {
     let server = Server::start(|_| ok(json!({ "n": 7 }))).await;
     let token = Secret::new("canary-token-7f3a");
     let account = Account { token: &token, account: "123", pace: &Never };
-    let answer = api(&server.url, Provider::Hubspot).get::<Told>(&account, &[&LIMIT], "/a", &[]).await;
+    let answer = api(&server.url, &hubspot::SPEC).get::<Told>(&account, &[&LIMIT], "/a", &[]).await;
     assert_eq!(short(&PullError::from(answer.expect_err("not yet"))), "wait: us asked us to wait 5 s");
     assert!(server.asked().is_empty());
 }

@@ -6,8 +6,7 @@ use super::super::oauth::{GrantError, OauthApp};
 use super::*;
 
 fn app(url: &str, provider: Provider) -> OauthApp {
-    let endpoints = Endpoints { token_url: format!("{url}/token"), ..Endpoints::of(provider) };
-    OauthApp::new(provider, &endpoints, "client-7", Secret::new("canary-secret"))
+    OauthApp::new(provider, &settings(provider, url)).expect("an app")
 }
 
 #[tokio::test]
@@ -15,10 +14,11 @@ async fn a_code_and_a_refresh_token_are_sent_once_the_way_each_provider_wants() 
     let server = Server::start(|_| ok(json!({ "access_token": "a", "refresh_token": "r2", "expires_in": 1800 }))).await;
     let http = Http::new().expect("a client");
     let (verifier, token) = (Secret::new("v"), Secret::new("r1"));
-    for provider in Provider::ALL {
+    for provider in ALL {
         let app = app(&server.url, provider);
         let grant = app.exchange(&http, "c&1", "https://app.example/cb", &verifier).await.expect("a grant");
-        assert_eq!((grant.access_token.reveal(), grant.scopes == app.scopes), ("a", true));
+        let scopes = provider.oauth.as_ref().expect("OAuth").scopes;
+        assert_eq!((grant.access_token.reveal(), grant.scopes == scopes), ("a", true));
         let grant = app.refresh(&http, &token).await.expect("a grant");
         assert_eq!(grant.refresh_token.map(|token| token.reveal().to_owned()).as_deref(), Some("r2"));
         assert!(grant.scopes.is_empty());
@@ -29,11 +29,11 @@ async fn a_code_and_a_refresh_token_are_sent_once_the_way_each_provider_wants() 
         "grant_type=authorization_code&code=c%261&redirect_uri=https%3A%2F%2Fapp.example%2Fcb&code_verifier=v";
     let refresh = "grant_type=refresh_token&refresh_token=r1";
     assert_eq!(asked.len(), 6);
-    for (provider, asked) in Provider::ALL.iter().zip(asked.chunks(2)) {
+    for (provider, asked) in ALL.iter().zip(asked.chunks(2)) {
         let is_basic = asked.iter().all(|asked| {
             asked.head.to_ascii_lowercase().contains("authorization: basic y2xpzw50ltc6y2fuyxj5lxnly3jlda==\r\n")
         });
-        assert_eq!(is_basic, *provider == Provider::Quickbooks);
+        assert_eq!(is_basic, **provider == quickbooks::SPEC);
         let sent = if is_basic { "" } else { sent };
         assert_eq!(
             (asked[0].body.clone(), asked[1].body.clone()),
@@ -52,20 +52,20 @@ async fn what_was_sent_and_not_answered_may_have_happened_and_what_was_not_sent_
         other => panic!("{other:?}"),
     };
     let gone = Server::start(|_| Reply { bytes: Vec::new(), is_silent: false }).await;
-    assert!(outcome(app(&gone.url, Provider::Hubspot)).await.starts_with("unknown: the connection to HubSpot broke"));
+    assert!(outcome(app(&gone.url, &hubspot::SPEC)).await.starts_with("unknown: the connection to HubSpot broke"));
     let cut = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"access_token\":\"a\"";
     let cut = Server::start(move |_| Reply { bytes: cut.to_vec(), is_silent: false }).await;
-    assert!(outcome(app(&cut.url, Provider::Hubspot)).await.starts_with("unknown: the connection to HubSpot broke"));
+    assert!(outcome(app(&cut.url, &hubspot::SPEC)).await.starts_with("unknown: the connection to HubSpot broke"));
     let ill = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 99\r\n\r\n<html>";
     let ill = Server::start(move |_| Reply { bytes: ill.to_vec(), is_silent: false }).await;
-    assert_eq!(outcome(app(&ill.url, Provider::Hubspot)).await, "passing: HubSpot is not well (502)");
+    assert_eq!(outcome(app(&ill.url, &hubspot::SPEC)).await, "passing: HubSpot is not well (502)");
     let page = Server::start(|_| raw_reply("200 OK", "Content-Type: text/html\r\n", b"<html>")).await;
-    assert_eq!(outcome(app(&page.url, Provider::Hubspot)).await, "unknown: HubSpot gave an answer without a token");
+    assert_eq!(outcome(app(&page.url, &hubspot::SPEC)).await, "unknown: HubSpot gave an answer without a token");
     let endless = Server::start(|_| raw_reply("200 OK", "", &[b' '; 100_000])).await;
-    assert_eq!(outcome(app(&endless.url, Provider::Hubspot)).await, "unknown: HubSpot gave an answer without an end");
-    let nobody = outcome(app("http://127.0.0.1:1", Provider::Hubspot)).await;
+    assert_eq!(outcome(app(&endless.url, &hubspot::SPEC)).await, "unknown: HubSpot gave an answer without an end");
+    let nobody = outcome(app("http://127.0.0.1:1", &hubspot::SPEC)).await;
     assert_eq!(nobody, "passing: HubSpot could not be reached: connection refused");
-    let nowhere = outcome(app("not a url", Provider::Hubspot)).await;
+    let nowhere = outcome(app("not a url", &hubspot::SPEC)).await;
     assert_eq!(nowhere, "passing: HubSpot cannot be asked: check its token address in the settings");
     for server in [&gone, &cut, &ill, &page, &endless] {
         assert_eq!(server.asked().len(), 1, "asked again");
@@ -78,6 +78,6 @@ async fn a_token_follows_no_redirect() {
     let location = format!("Location: {}/token\r\n", elsewhere.url);
     let server = Server::start(move |_| raw_reply("307 Moved", &location, b"")).await;
     let http = Http::new().expect("a client");
-    let moved = app(&server.url, Provider::GoogleDrive).refresh(&http, &Secret::new("canary-token")).await;
+    let moved = app(&server.url, &drive::SPEC).refresh(&http, &Secret::new("canary-token")).await;
     assert!(matches!(moved, Err(GrantError::Passing(_))) && elsewhere.asked().is_empty());
 }

@@ -1,10 +1,7 @@
 //! Connectors against a server on this machine that says what a test tells it to, byte by byte.
 
 mod asking;
-mod drive;
 mod granting;
-mod hubspot;
-mod quickbooks;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,23 +12,27 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::settings::SettingKind;
 use super::*;
+use crate::Http;
 
 /// When the server says that it answers.
-const DATE: &str = "Sun, 15 Nov 2026 12:00:00 GMT";
+pub(super) const DATE: &str = "Sun, 15 Nov 2026 12:00:00 GMT";
 
-impl Endpoints {
-    /// An address that is a provider's own, for consent alone; a test asks nobody else.
-    pub(super) fn of(provider: Provider) -> Self {
-        let authorize_url = match provider {
-            Provider::Hubspot => "https://app.hubspot.com/oauth/authorize",
-            Provider::GoogleDrive => "https://accounts.google.com/o/oauth2/v2/auth",
-            Provider::Quickbooks => "https://appcenter.intuit.com/connect/oauth2",
-        };
-        let nowhere = || "http://127.0.0.1:1".to_owned();
-        let (api_url, token_url) = (nowhere(), nowhere());
-        Self { api_url, authorize_url: authorize_url.to_owned(), token_url, mcp_url: None, version: None }
+/// Settings that lead to a server, for an API and for tokens.
+pub(super) fn settings(provider: Provider, url: &str) -> Settings {
+    let mut settings = Settings::default();
+    for setting in provider.settings {
+        match setting.env.rsplit_once('_') {
+            Some((start, "URL")) if start.ends_with("_API") => settings.set(setting.env, url),
+            Some((start, "URL")) if start.ends_with("_TOKEN") => settings.set(setting.env, format!("{url}/token")),
+            Some((start, "ID")) if start.ends_with("_CLIENT") => settings.set(setting.env, "client-7"),
+            Some((start, "SECRET")) if start.ends_with("_CLIENT") => settings.set(setting.env, "canary-secret"),
+            _ if setting.kind == SettingKind::Count => settings.set(setting.env, "3"),
+            _ => {}
+        }
     }
+    settings
 }
 
 /// What the server was asked.
@@ -48,7 +49,7 @@ impl Asked {
         serde_json::from_str(&self.body).expect("a JSON body")
     }
 
-    fn has(&self, text: &str) -> bool {
+    pub fn has(&self, text: &str) -> bool {
         self.line.contains(text)
     }
 }
@@ -64,11 +65,11 @@ pub(super) fn raw_reply(status: &str, headers: &str, body: &[u8]) -> Reply {
     Reply { bytes: [head.as_bytes(), body].concat(), is_silent: false }
 }
 
-fn ok(body: Value) -> Reply {
+pub(super) fn ok(body: Value) -> Reply {
     status("200 OK", body)
 }
 
-fn status(status: &str, body: Value) -> Reply {
+pub(super) fn status(status: &str, body: Value) -> Reply {
     let headers = format!("Content-Type: application/json\r\nDate: {DATE}\r\n");
     raw_reply(status, &headers, body.to_string().as_bytes())
 }
@@ -96,9 +97,8 @@ impl Server {
         self.asked.lock().expect("the log").clone()
     }
 
-    fn connector(&self, provider: Provider) -> Arc<dyn Connector> {
-        let endpoints = Endpoints { api_url: self.url.clone(), ..Endpoints::of(provider) };
-        rest(provider, &endpoints, &Http::new().expect("a client"), 3)
+    pub fn connector(&self, provider: Provider) -> Arc<dyn Connector> {
+        (provider.rest)(&Http::new().expect("a client"), &settings(provider, &self.url))
     }
 }
 
@@ -146,7 +146,7 @@ fn decoded(target: &str) -> String {
 
 /// Lets everybody go, and counts.
 #[derive(Default)]
-pub(super) struct Counted(Mutex<Vec<&'static str>>);
+pub(super) struct Counted(pub Mutex<Vec<&'static str>>);
 
 impl Pace for Counted {
     fn turn<'a>(&'a self, limit: &'static Limit, units: u32) -> BoxFuture<'a, Result<(), PullError>> {
@@ -191,7 +191,7 @@ pub(super) async fn all(connector: &dyn Connector, person: &Person, is_first: bo
 }
 
 /// Every page of a delta.
-async fn since(connector: &dyn Connector, person: &Person, cursor: &Value) -> Result<Vec<Page>, PullError> {
+pub(super) async fn since(connector: &dyn Connector, person: &Person, cursor: &Value) -> Result<Vec<Page>, PullError> {
     let account = person.account();
     let mut pages: Vec<Page> = Vec::new();
     loop {

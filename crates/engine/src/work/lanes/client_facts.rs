@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::Env;
 use crate::memory::{Batch, remember};
+use crate::pull::Provider;
 use crate::work::{Lane, Lease, Outcome};
 
 /// How many clients one commit writes.
@@ -57,9 +58,11 @@ impl ClientFactsOf {
         tenant_id: TenantId,
         dirty: Vec<Dirty>,
     ) -> Result<Vec<Dirty>, Fault> {
+        let providers = env.providers.all();
+        let rolled_up = pull::rolled_up(providers);
         let names: Vec<&str> = dirty.iter().map(|dirty| dirty.external_id.as_str()).collect();
         let mut conn = env.db.acquire().await?;
-        let told = clients::told(&mut conn, tenant_id, self.source_id, &names, pull::ROLLED_UP).await?;
+        let told = clients::told(&mut conn, tenant_id, self.source_id, &names, &rolled_up).await?;
         let had_text = clients::with_text(&mut conn, tenant_id, self.source_id, &names).await?;
         drop(conn);
         let mut by_client: HashMap<&str, Vec<&clients::Told>> = HashMap::new();
@@ -69,7 +72,7 @@ impl ClientFactsOf {
         let (mut texts, mut derived, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for name in &names {
             let records = by_client.remove(name).unwrap_or_default();
-            let (facts, n_rolled_up) = facts(name, &records);
+            let (facts, n_rolled_up) = facts(providers, name, &records);
             // One that rests on its own record alone is found by that one.
             let spoken = facts.as_ref().filter(|_| n_rolled_up > 0);
             let nth = spoken.map(|_| texts.len());
@@ -123,7 +126,7 @@ impl ClientFactsOf {
 }
 
 /// What the records say of a client, and how many of them are not its own. None: its own record is gone, or makes no client.
-fn facts(name: &str, records: &[&clients::Told]) -> (Option<ClientFacts>, usize) {
+fn facts(providers: &[Provider], name: &str, records: &[&clients::Told]) -> (Option<ClientFacts>, usize) {
     let null = Value::Null;
     let told: Vec<pull::Told<'_>> = records
         .iter()
@@ -135,9 +138,10 @@ fn facts(name: &str, records: &[&clients::Told]) -> (Option<ClientFacts>, usize)
         })
         .collect();
     let (own, related): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| told.external_id == name);
-    let rolled_up = related.iter().filter(|told| pull::ROLLED_UP.contains(&told.document_type)).count();
-    let facts = own.into_iter().next().filter(|own| pull::is_client(own.document_type));
-    (facts.and_then(|own| pull::client_facts(own, &related)), rolled_up)
+    let rolled_up = pull::rolled_up(providers);
+    let n_rolled_up = related.iter().filter(|told| rolled_up.contains(&told.document_type)).count();
+    let own = own.into_iter().next();
+    (own.and_then(|own| pull::client_facts(providers, own, &related)), n_rolled_up)
 }
 
 fn stored(name: &str, facts: ClientFacts, records: &[&clients::Told]) -> Derived {

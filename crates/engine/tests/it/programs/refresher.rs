@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use domain::{Clock, Provider, Secret};
+use domain::{Clock, Secret};
 use engine::Env;
 use engine::pull::tokens::{self, Timing};
 use store::Db;
@@ -26,13 +26,14 @@ async fn run() -> anyhow::Result<()> {
     let key = config.master_key.clone().unwrap_or_else(|| Secret::new(""));
     let env = Env::new(db, config, Clock::System, Vault::new(&key)?)?;
     let timing = Timing { lease, patience: Duration::from_secs(35) };
+    let provider = env.providers.named("quickbooks")?;
     for _ in 0..tasks {
         let env = env.clone();
         tokio::spawn(async move {
             let mut tick = tokio::time::interval(Duration::from_millis(10));
             loop {
                 tick.tick().await;
-                if let Err(trouble) = tokens::token_within(&env, tenant, source, Provider::Quickbooks, timing).await {
+                if let Err(trouble) = tokens::token_within(&env, tenant, source, provider, timing).await {
                     eprintln!("no token: {trouble:?}");
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use domain::{JobId, JobKind, JobStatus, Provider, Secret, SourceId, Transport};
+use domain::{JobId, JobKind, JobStatus, Secret, SourceId, Transport};
 use engine::bench::{Case, Round};
 use engine::pull::connect;
 use engine::pull::jobs::{self, Asked};
@@ -29,7 +29,6 @@ pub struct Args {
     page_ms: u64,
 }
 
-const API: &str = "/hubspot";
 /// No limit of the provider's is met.
 const RATE_FACTOR: f64 = 1_000_000.0;
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -40,8 +39,10 @@ static CLIENTS: [LaneEntry; 1] = [LaneEntry::of::<ClientFactsOf>()];
 /// A provider on this machine, and the settings that lead to it.
 pub async fn provider(config: &Config) -> (Fakes, Config) {
     let fakes = Fakes::start().await;
-    let config =
-        Config { hubspot_api_url: format!("{}{API}", fakes.url()), pull_rate_factor: RATE_FACTOR, ..config.clone() };
+    let mut config = Config { pull_rate_factor: RATE_FACTOR, ..config.clone() };
+    for (name, value) in fakes.settings() {
+        config.providers.set(name, value);
+    }
     (fakes, config)
 }
 
@@ -49,11 +50,13 @@ pub async fn run(scratch: &Scratch, fakes: &Fakes, args: &Args) -> anyhow::Resul
     eprintln!("measuring; about a minute");
     let env = &scratch.env;
     env.embedder.embed(&["warm"]).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
-    fakes.hubspot().fill_contacts(args.contacts);
-    fakes.set_latency(API, Duration::from_millis(args.page_ms));
-    let key = Secret::new(fakes.hubspot_private_app_token());
+    let (provider, bulk) = fakes.bulk();
+    (bulk.fill)(fakes, args.contacts);
+    fakes.set_latency(bulk.path, Duration::from_millis(args.page_ms));
+    let key = Secret::new(bulk.key);
 
-    let source_id = connect::with_key(env, scratch.tenant_id, Provider::Hubspot, &key, None, Transport::Rest).await?;
+    let provider = env.providers.named(provider.name)?;
+    let source_id = connect::with_key(env, scratch.tenant_id, provider, &key, None, Transport::Rest).await?;
     let mut conn = env.db.acquire().await?;
     let first = store::jobs::live(&mut conn, scratch.tenant_id, source_id).await?.context("its first sync")?;
     drop(conn);
@@ -125,7 +128,7 @@ async fn synced(scratch: &Scratch, fakes: &Fakes, id: JobId) -> anyhow::Result<S
     let took = began.elapsed();
     let memory = sampler.end();
     ensure!(job.status() == JobStatus::Completed, "the sync ended as {}: {:?}", job.status, job.error_message);
-    let pages: Vec<Seen> = fakes.ledger().into_iter().filter(is_page).collect();
+    let pages: Vec<Seen> = fakes.ledger().into_iter().filter(fakes.bulk().1.is_page).collect();
     let times_ms = pages.windows(2).map(|two| (two[1].at - two[0].at).num_microseconds().unwrap_or(0) as f64 / 1_000.0);
     let round = Round { rate: job.items_processed as f64 / took.as_secs_f64(), times_ms: times_ms.collect() };
     Ok(Synced { job, round, memory, pages })
@@ -136,15 +139,11 @@ async fn get(env: &Env, scratch: &Scratch, id: JobId) -> anyhow::Result<Job> {
     store::jobs::get(&mut conn, scratch.tenant_id, id).await?.context("the job is gone")
 }
 
-fn is_page(seen: &Seen) -> bool {
-    seen.method == "GET" && seen.path.ends_with("/contacts") && seen.query.contains("properties=")
-}
-
 /// Records a second when the same pages are fetched one after the other, as their tokens force it, and dropped.
 async fn fetched(fakes: &Fakes, pages: &[Seen], key: &Secret) -> anyhow::Result<f64> {
     let host = fakes.url().trim_start_matches("http://");
     let mut client = Client::connect(host.parse()?).await?;
-    let n_contacts = fakes.hubspot().count("contacts");
+    let n_contacts = (fakes.bulk().1.count)(fakes);
     let began = Instant::now();
     for page in pages {
         let request = format!(

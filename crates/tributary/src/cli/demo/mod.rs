@@ -183,11 +183,13 @@ async fn perform(
         let stage = Stage::set(env.clone(), fakes.clone()).await?;
         up::leave_record(config)?;
         let link = key::new_link(&env, None).await?;
+        let labels: Vec<&str> = env.providers.all().iter().map(|provider| provider.label).collect();
         eprintln!(
             "\n  The demonstration is up: {0}\n  Sign in (once, within 15 minutes): {link}\n  \
-             HubSpot, Google Drive, QuickBooks and those who send webhooks are built in; nothing leaves this machine.\n  \
+             {1} and those who send webhooks are built in; nothing leaves this machine.\n  \
              Stop: Ctrl-C\n",
-            config.base_url()
+            config.base_url(),
+            labels.join(", ")
         );
         workers.start()?;
         workers.start()?;

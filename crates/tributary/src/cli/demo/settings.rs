@@ -3,16 +3,16 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use domain::Secret;
 use engine::Config;
 use engine::config::{EmbedderKind, LlmKind};
-use fakes::{CLIENT_ID, CLIENT_SECRET, Fakes};
+use fakes::Fakes;
 
 /// What is not named here is as it was said, or as usual.
 pub fn pointed_at(fakes: &Fakes, config: Config, data_dir: PathBuf, listen: SocketAddr, log: String) -> Config {
-    let url = fakes.url();
-    let (id, secret) = (|| Some(CLIENT_ID.to_owned()), || Some(Secret::new(CLIENT_SECRET)));
-    let oauth = |provider: &str, end: &str| format!("{url}/oauth/{provider}/{end}");
+    let mut providers = config.providers.clone();
+    for (name, value) in fakes.settings() {
+        providers.set(name, value);
+    }
     Config {
         data_dir,
         listen,
@@ -34,31 +34,14 @@ pub fn pointed_at(fakes: &Fakes, config: Config, data_dir: PathBuf, listen: Sock
         worker_heartbeat_secs: 1,
         drain_secs: config.drain_secs.min(5),
         integrations_use_fixtures: false,
-        hubspot_client_id: id(),
-        hubspot_client_secret: secret(),
-        hubspot_api_url: format!("{url}/hubspot"),
-        hubspot_authorize_url: oauth("hubspot", "authorize"),
-        hubspot_token_url: oauth("hubspot", "token"),
-        hubspot_mcp_url: Some(format!("{url}/mcp/hubspot")),
-        google_client_id: id(),
-        google_client_secret: secret(),
-        drive_api_url: format!("{url}/drive/v3"),
-        google_authorize_url: oauth("google_drive", "authorize"),
-        google_token_url: oauth("google_drive", "token"),
-        quickbooks_client_id: id(),
-        quickbooks_client_secret: secret(),
-        quickbooks_api_url: format!("{url}/quickbooks"),
-        quickbooks_authorize_url: oauth("quickbooks", "authorize"),
-        quickbooks_token_url: oauth("quickbooks", "token"),
+        providers,
         ..config
     }
 }
 
 /// The same for a worker, by the names of its variables. Its other settings are the usual ones.
-pub fn of_worker(config: &Config) -> Vec<(&'static str, String)> {
+pub fn of_worker(config: &Config) -> Vec<(String, String)> {
     let path = |path: &PathBuf| path.to_string_lossy().into_owned();
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let secret = |value: &Option<Secret>| value.as_ref().map(|secret| secret.reveal().to_owned()).unwrap_or_default();
     let mut all = vec![
         ("DATA_DIR", path(&config.data_dir)),
         ("PG_BIN_DIR", path(&config.pg_bin_dir)),
@@ -68,20 +51,8 @@ pub fn of_worker(config: &Config) -> Vec<(&'static str, String)> {
         ("DRAIN_SECS", config.drain_secs.to_string()),
         ("LANE_SLOTS", config.lane_slots.to_string()),
         ("LOG", "info".into()),
-        ("HUBSPOT_CLIENT_ID", text(&config.hubspot_client_id)),
-        ("HUBSPOT_CLIENT_SECRET", secret(&config.hubspot_client_secret)),
-        ("HUBSPOT_API_URL", config.hubspot_api_url.clone()),
-        ("HUBSPOT_TOKEN_URL", config.hubspot_token_url.clone()),
-        ("HUBSPOT_MCP_URL", text(&config.hubspot_mcp_url)),
-        ("GOOGLE_CLIENT_ID", text(&config.google_client_id)),
-        ("GOOGLE_CLIENT_SECRET", secret(&config.google_client_secret)),
-        ("DRIVE_API_URL", config.drive_api_url.clone()),
-        ("GOOGLE_TOKEN_URL", config.google_token_url.clone()),
-        ("QUICKBOOKS_CLIENT_ID", text(&config.quickbooks_client_id)),
-        ("QUICKBOOKS_CLIENT_SECRET", secret(&config.quickbooks_client_secret)),
-        ("QUICKBOOKS_API_URL", config.quickbooks_api_url.clone()),
-        ("QUICKBOOKS_TOKEN_URL", config.quickbooks_token_url.clone()),
     ];
     all.extend(config.fast_model_dir.as_ref().map(|dir| ("FAST_MODEL_DIR", path(dir))));
-    all
+    all.extend(config.providers.iter().map(|(name, value)| (name, value.to_owned())));
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

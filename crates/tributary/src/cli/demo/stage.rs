@@ -1,11 +1,12 @@
-//! What the story is played on: the three sources, connected as a person would, and ways to look at them.
+//! What the story is played on: a source of every provider, connected as a person would, and ways to look at them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use domain::{Caller, JobId, JobKind, Provider, SourceId, TenantId, Transport};
+use domain::{Caller, JobId, JobKind, SourceId, TenantId, Transport};
 use engine::Env;
+use engine::pull::Provider;
 use engine::pull::connect::{self, Returned};
 use engine::pull::jobs::{self, Asked};
 use engine::work::Lane as _;
@@ -27,25 +28,30 @@ pub struct Stage {
     pub env: Env,
     pub fakes: Fakes,
     tenant_id: TenantId,
-    sources: HashMap<Provider, SourceId>,
+    sources: HashMap<&'static str, SourceId>,
     begun: Instant,
 }
 
 impl Stage {
-    /// Connects all three. No worker runs yet, so that their first syncs begin when everything is in place.
+    /// Connects all of them. No worker runs yet, so that their first syncs begin when everything is in place.
     pub async fn set(env: Env, fakes: Fakes) -> anyhow::Result<Self> {
         let mut conn = env.db.acquire().await?;
         let tenant_id = tenants::ensure_operator(&mut conn).await?;
         drop(conn);
         let mut stage = Self { env, fakes, tenant_id, sources: HashMap::new(), begun: Instant::now() };
-        for provider in Provider::ALL.iter().copied() {
+        for provider in stage.env.clone().providers.all().iter().copied() {
             stage.fakes.allow_redirect(&connect::redirect_uri(&stage.env, provider));
             let id = stage.connect(provider, None).await?;
             let mut conn = stage.env.db.acquire().await?;
             sources::set_sync_every(&mut conn, tenant_id, id, SYNC_EVERY).await?;
-            stage.sources.insert(provider, id);
+            stage.sources.insert(provider.name, id);
         }
         Ok(stage)
+    }
+
+    /// Every provider that has a source here.
+    pub fn providers(&self) -> Vec<&'static str> {
+        self.env.providers.all().iter().map(|provider| provider.name).collect()
     }
 
     /// One line of the story, and the page that shows it.
@@ -60,32 +66,32 @@ impl Stage {
         let there =
             connect::authorize(&self.env, self.tenant_id, SESSION, provider, reconnect, Transport::Rest).await?;
         let back = self.env.http.sent_to(&there).await.map_err(|fault| anyhow!(fault.in_words()))?;
-        let returned = returned(&back.context("the provider sends nobody back")?);
+        let returned = returned(provider, &back.context("the provider sends nobody back")?);
         Ok(connect::returned(&self.env, self.tenant_id, SESSION, provider, &returned).await?)
     }
 
-    pub async fn reconnect(&self, provider: Provider) -> anyhow::Result<()> {
-        self.connect(provider, Some(self.id(provider)?)).await.map(|_| ())
+    pub async fn reconnect(&self, provider: &str) -> anyhow::Result<()> {
+        self.connect(self.env.providers.named(provider)?, Some(self.id(provider)?)).await.map(|_| ())
     }
 
-    fn id(&self, provider: Provider) -> anyhow::Result<SourceId> {
-        self.sources.get(&provider).copied().context("a source that is connected")
+    fn id(&self, provider: &str) -> anyhow::Result<SourceId> {
+        self.sources.get(provider).copied().context("a source that is connected")
     }
 
-    pub async fn source(&self, provider: Provider) -> anyhow::Result<Source> {
+    pub async fn source(&self, provider: &str) -> anyhow::Result<Source> {
         let mut conn = self.env.db.acquire().await?;
         sources::get(&mut conn, self.tenant_id, self.id(provider)?).await?.context("the source is gone")
     }
 
     /// How many documents it has whose type begins so.
-    pub async fn held(&self, provider: Provider, types: &str) -> anyhow::Result<i64> {
+    pub async fn held(&self, provider: &str, types: &str) -> anyhow::Result<i64> {
         let mut conn = self.env.db.acquire().await?;
         let counts = sources::counts(&mut conn, self.tenant_id, self.id(provider)?).await?;
         Ok(counts.iter().filter(|(name, _)| name.starts_with(types)).map(|(_, n)| n).sum())
     }
 
     /// Asks for a sync. Where one is under way by itself, that is it.
-    pub async fn sync(&self, provider: Provider, kind: Option<JobKind>) -> anyhow::Result<JobId> {
+    pub async fn sync(&self, provider: &str, kind: Option<JobKind>) -> anyhow::Result<JobId> {
         let asked = jobs::sync(&self.env, self.tenant_id, self.id(provider)?, kind, "person").await?;
         match asked.context("the source is gone")? {
             Asked::Started(id) | Asked::Running(id) => Ok(id),
@@ -121,7 +127,7 @@ impl Stage {
     }
 
     /// Waits until nothing is read from a provider, so that what is asked for next is what runs.
-    pub async fn quiet(&self, provider: Provider, patience: Duration) -> anyhow::Result<()> {
+    pub async fn quiet(&self, provider: &str, patience: Duration) -> anyhow::Result<()> {
         let until = Instant::now() + patience;
         while self.source(provider).await?.live_job.is_some() && Instant::now() < until {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -141,22 +147,13 @@ impl Stage {
     }
 }
 
-/// What a provider says in the address that it sends a person back to.
-fn returned(address: &str) -> Returned {
-    let mut returned = Returned::default();
-    for (name, value) in
-        address.split_once('?').map_or("", |(_, query)| query).split('&').filter_map(|p| p.split_once('='))
-    {
-        let value = percent_decode_str(value).decode_utf8_lossy().into_owned();
-        match name {
-            "state" => returned.state = value,
-            "code" => returned.code = Some(value),
-            "error" => returned.error = Some(value),
-            "realmId" => returned.realm = Some(value),
-            _ => {}
-        }
-    }
-    returned
+/// Reads the address that a provider sends a person back to.
+fn returned(provider: Provider, address: &str) -> Returned {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (name, plain(value)));
+    let pairs: Vec<(&str, String)> = pairs.collect();
+    Returned::read(provider, pairs.iter().map(|(name, value)| (*name, value.as_str())))
 }
 
 #[cfg(test)]
@@ -165,12 +162,15 @@ mod tests {
 
     #[test]
     fn the_way_back_is_read_as_a_browser_would() {
-        let back =
-            returned("http://127.0.0.1:7172/oauth/quickbooks/callback?code=a%2Db%5Fc&realmId=913&state=s%20t&other=1");
+        let back = returned(
+            &connectors::pull::quickbooks::SPEC,
+            "http://127.0.0.1:7172/oauth/quickbooks/callback?code=a%2Db%5Fc&realmId=913&state=s%20t&other=1",
+        );
         assert_eq!(
-            (back.state.as_str(), back.code.as_deref(), back.realm.as_deref()),
+            (back.state.as_str(), back.code.as_deref(), back.account.as_deref()),
             ("s t", Some("a-b_c"), Some("913"))
         );
+        let returned = |address: &str| returned(connectors::pull::ALL[0], address);
         assert_eq!(returned("http://x/callback?error=access_denied&state=s").error.as_deref(), Some("access_denied"));
         assert_eq!(returned("http://x/callback").code, None);
     }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use domain::{JobKind, JobStatus, Provider, SourceStatus};
+use domain::{JobKind, JobStatus, SourceStatus};
+use engine::pull::words::in_a_row;
 use fakes::{Manner, RetryAfter};
 use serde_json::json;
 use store::jobs::Job;
@@ -10,6 +11,10 @@ use store::jobs::Job;
 use super::stage::Stage;
 use super::workers::Workers;
 
+/// The providers that the chapters are about.
+const HUBSPOT: &str = "hubspot";
+const DRIVE: &str = "google_drive";
+const QUICKBOOKS: &str = "quickbooks";
 /// Between two chapters, to look around.
 const PAUSE: Duration = Duration::from_secs(6);
 /// No sync of so few records takes longer, unless something is wrong with the demonstration itself.
@@ -61,13 +66,15 @@ async fn pause(workers: &mut Workers) -> anyhow::Result<()> {
 
 /// They began when the sources were connected.
 async fn first_syncs(stage: &Stage) -> anyhow::Result<()> {
-    stage.say("HubSpot, Google Drive and QuickBooks are connected; everything they have is read", "/sources");
-    for provider in Provider::ALL.iter().copied() {
+    let labels: Vec<&str> = stage.env.providers.all().iter().map(|provider| provider.label).collect();
+    let words = format!("{} are connected; everything they have is read", in_a_row(&labels, "and"));
+    stage.say(&words, "/sources");
+    for provider in stage.providers() {
         stage.quiet(provider, PATIENCE).await?;
         let source = stage.source(provider).await?;
         let words = format!(
             "{} is up to date: {} documents, found by word and by meaning",
-            provider.label(),
+            stage.env.providers.label(provider),
             source.n_documents
         );
         stage.say(&words, "/sources");
@@ -95,7 +102,7 @@ async fn changes(stage: &Stage, round: usize) -> anyhow::Result<Made> {
         "# Juniper Ridge Resort\n\nTwo aerial lifts for the chair lift towers, from the thaw on. They ask for an operator in the first week.\n",
     );
     let mut brought = 0;
-    for provider in Provider::ALL.iter().copied() {
+    for provider in stage.providers() {
         stage.quiet(provider, PATIENCE).await?;
         let id = stage.sync(provider, None).await?;
         let job = stage.ended(id, PATIENCE).await?;
@@ -110,10 +117,10 @@ async fn changes(stage: &Stage, round: usize) -> anyhow::Result<Made> {
 
 /// 429 with Retry-After.
 async fn asked_to_wait(stage: &Stage) -> anyhow::Result<()> {
-    stage.quiet(Provider::Hubspot, PATIENCE).await?;
+    stage.quiet(HUBSPOT, PATIENCE).await?;
     stage.fakes.next("/hubspot", Manner::RateLimited { retry_after: RetryAfter::Seconds(10) });
     let begun = Instant::now();
-    let id = stage.sync(Provider::Hubspot, None).await?;
+    let id = stage.sync(HUBSPOT, None).await?;
     stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status().is_over()).await?;
     stage.say("HubSpot asks us to wait 10 s; its sync goes on by itself", "/sources");
     let job = stage.ended(id, PATIENCE).await?;
@@ -130,9 +137,9 @@ async fn asked_to_wait(stage: &Stage) -> anyhow::Result<()> {
 
 /// A spell of 5xx. Shorter than three attempts, or QuickBooks would be left alone for a minute.
 async fn broken(stage: &Stage) -> anyhow::Result<()> {
-    stage.quiet(Provider::Quickbooks, PATIENCE).await?;
+    stage.quiet(QUICKBOOKS, PATIENCE).await?;
     stage.fakes.always("/quickbooks", Some(Manner::Status(503)));
-    let id = stage.sync(Provider::Quickbooks, None).await?;
+    let id = stage.sync(QUICKBOOKS, None).await?;
     stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status().is_over()).await?;
     stage
         .say("QuickBooks answers with errors (503); it is tried again by itself, each time a little later", "/sources");
@@ -147,11 +154,11 @@ async fn broken(stage: &Stage) -> anyhow::Result<()> {
 
 /// Somebody at Google takes the consent back.
 async fn revoked(stage: &Stage, round: usize) -> anyhow::Result<()> {
-    stage.quiet(Provider::GoogleDrive, PATIENCE).await?;
-    stage.fakes.revoke(fakes::Provider::GoogleDrive);
-    let id = stage.sync(Provider::GoogleDrive, None).await?;
+    stage.quiet(DRIVE, PATIENCE).await?;
+    stage.fakes.revoke(fakes::DRIVE);
+    let id = stage.sync(DRIVE, None).await?;
     stage.ended(id, PATIENCE).await?;
-    if stage.source(Provider::GoogleDrive).await?.status() != SourceStatus::TokenRefreshFailed {
+    if stage.source(DRIVE).await?.status() != SourceStatus::TokenRefreshFailed {
         stage.say("Google Drive still takes our token", "/sources"); // somebody at the pages was faster
         return Ok(());
     }
@@ -164,22 +171,22 @@ async fn revoked(stage: &Stage, round: usize) -> anyhow::Result<()> {
         "The certificate of insurance for Bayview is with Priya; the copy in the truck is last year's.\n",
     );
     tokio::time::sleep(Duration::from_secs(20)).await;
-    stage.reconnect(Provider::GoogleDrive).await?;
+    stage.reconnect(DRIVE).await?;
     stage.say(
         "Somebody pressed Reconnect; the sync goes on where it stopped, and finds what was written meanwhile",
         "/sources",
     );
     stage.ended(id, PATIENCE).await?;
-    stage.quiet(Provider::GoogleDrive, PATIENCE).await?;
+    stage.quiet(DRIVE, PATIENCE).await?;
     stage.fakes.drive().trash(&file, true);
     Ok(())
 }
 
 /// kill -9 in the middle of a pass over everything.
 async fn killed(stage: &Stage, workers: &mut Workers) -> anyhow::Result<()> {
-    stage.quiet(Provider::Hubspot, PATIENCE).await?;
+    stage.quiet(HUBSPOT, PATIENCE).await?;
     stage.fakes.set_latency("/hubspot", Duration::from_millis(700));
-    let id = stage.sync(Provider::Hubspot, Some(JobKind::Full)).await?;
+    let id = stage.sync(HUBSPOT, Some(JobKind::Full)).await?;
     let (job, _) = stage.job_when(id, PATIENCE, |job| job.items_processed > 150 || job.status().is_over()).await?;
     let was_killed = match stage.holder(id).await? {
         Some(pid) => workers.kill(pid).await?,
@@ -197,7 +204,7 @@ async fn killed(stage: &Stage, workers: &mut Workers) -> anyhow::Result<()> {
     workers.start()?;
     let job = stage.ended(id, PATIENCE).await?;
     let there: usize = ["contacts", "companies", "deals"].iter().map(|kind| stage.fakes.hubspot().count(kind)).sum();
-    let here = stage.held(Provider::Hubspot, "hubspot.").await?;
+    let here = stage.held(HUBSPOT, "hubspot.").await?;
     let words = format!(
         "Another worker took over from the last page and is {} after {} s: {there} records at HubSpot, {here} here",
         outcome(&job),
@@ -212,7 +219,7 @@ async fn deleted(stage: &Stage, made: Made) -> anyhow::Result<()> {
     stage.fakes.drive().trash(&made.file, true);
     stage.fakes.quickbooks().delete("Invoice", &made.invoice);
     let mut gone = 0;
-    for provider in Provider::ALL.iter().copied() {
+    for provider in stage.providers() {
         stage.quiet(provider, PATIENCE).await?;
         let id = stage.sync(provider, None).await?;
         gone += stage.ended(id, PATIENCE).await?.n_deleted;

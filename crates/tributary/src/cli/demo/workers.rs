@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(15);
 
 pub struct Workers {
     program: PathBuf,
-    settings: Vec<(&'static str, String)>,
+    settings: Vec<(String, String)>,
     log: PathBuf,
     running: Vec<Child>,
 }

@@ -4,10 +4,10 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use domain::{Provider, Secret, SourceId, TenantId, Transport};
+use domain::{Secret, SourceId, TenantId, Transport};
 use engine::Env;
 use engine::pull::connect::{self, ConnectError};
-use engine::pull::words;
+use engine::pull::{Provider, words};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::json;
 use store::sources::Source;
@@ -47,7 +47,7 @@ pub async fn reconnect(
     key: Option<FromStdin>,
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let provider = source.provider().context("nobody knows this provider")?;
+    let provider = env.providers.named(&source.provider).context("the source cannot be reconnected")?;
     let (id, transport) = (SourceId(source.id), source.transport());
     match (transport, key) {
         (Transport::Fixtures, _) => connected(connect::with_fixtures(env, tenant_id, provider).await, is_json),
@@ -61,7 +61,7 @@ pub async fn reconnect(
 
 fn read_key(provider: Provider) -> anyhow::Result<Secret> {
     if std::io::stdin().is_terminal() {
-        eprint!("Paste the key of {}, then Enter: ", provider.label());
+        eprint!("Paste the key of {}, then Enter: ", provider.label);
         std::io::stderr().flush()?;
     }
     let mut line = String::new();
@@ -119,9 +119,10 @@ fn lead_to(
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let url = connect::start_url(env, provider, reconnect, transport);
-    let (redirect_url, settings) = (connect::redirect_uri(env, provider), words::settings(provider));
+    let redirect_url = connect::redirect_uri(env, provider);
     let is_set_up = env.providers.app(provider).is_some();
     if is_json {
+        let settings = words::settings(provider);
         let shown = json!({ "url": url, "is_set_up": is_set_up, "redirect_url": redirect_url, "settings": settings });
         println!("{}", serde_json::to_string_pretty(&shown)?);
     } else {
@@ -131,17 +132,17 @@ fn lead_to(
     if is_set_up {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!(
-        "\nBefore that works, once: {} has to know this installation, and the settings that this command sees do not name it.\n\
-         1. To that end {}, and register this redirect URL there, exactly:\n     {redirect_url}\n\
-         2. Set {} for the server and the workers, and start them again.\n\
-         docs/connect.md has the steps.",
-        provider.label(),
-        words::app(provider),
-        settings.join(" and ")
-    );
-    if provider == Provider::Hubspot {
-        eprintln!("Or give it the token of a private app: `tributary source connect hubspot --key -`.");
+    if let Some(oauth) = &provider.oauth {
+        eprintln!(
+            "\nBefore that works, once: {} has to know this installation, and the settings that this command sees do not name it.\n\
+             1. To that end {}, and register this redirect URL there, exactly:\n     {redirect_url}\n\
+             2. Set {} and {} for the server and the workers, and start them again.\n\
+             docs/connect.md has the steps.",
+            provider.label, oauth.setup, oauth.client_id.env, oauth.client_secret.env
+        );
+    }
+    if let Some(key) = &provider.key {
+        eprintln!("Or give it the token of {}: `tributary source connect {provider} --key -`.", key.of);
     }
     eprintln!("To see it without any account: `tributary source connect {provider} --fixtures`, or `tributary demo`.");
     Ok(ExitCode::FAILURE)

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
+use connectors::pull::{ALL, Provider};
 use domain::shown::{plural, shown};
-use domain::{Caller, JobKind, Provider, SourceId, SourceStatus, TenantId, Transport};
+use domain::{Caller, JobKind, SourceId, SourceStatus, TenantId, Transport};
 use engine::pull::decisions::{self, Again};
 use engine::pull::jobs::{self, Asked};
-use engine::pull::words::cadence;
+use engine::pull::words::{cadence, in_a_row};
 use engine::{Config, Env};
 use serde_json::{Value, json};
 use store::forgotten;
@@ -40,16 +41,15 @@ pub struct Args {
 enum Command {
     /// Connect an account: prints where to do that in a browser, or takes a key.
     Connect {
-        /// hubspot, google_drive or quickbooks.
+        #[arg(help = one_of(), value_parser = provider)]
         provider: Provider,
-        /// Read a key from stdin, such as the token of a HubSpot private app. Never on the command line, where others see it.
+        /// Read a key from stdin, such as the token of a private app. Never on the command line, where others see it.
         #[arg(long, value_name = "-", value_parser = dash)]
         key: Option<FromStdin>,
         /// Sample data that ships with this program: no account anywhere.
         #[arg(long, conflicts_with_all = ["key", "mcp"])]
         fixtures: bool,
-        /// Read it through the MCP server that HUBSPOT_MCP_URL names. Every sync reads everything then, since MCP knows no changes.
-        #[arg(long)]
+        #[arg(long, help = through_mcp())]
         mcp: bool,
     },
     /// List the sources and how they are.
@@ -109,6 +109,27 @@ enum Command {
         #[arg(long)]
         keep: bool,
     },
+}
+
+/// The providers that can be named.
+fn one_of() -> String {
+    let names: Vec<&str> = ALL.iter().map(|provider| provider.name).collect();
+    format!("Its provider: {}", in_a_row(&names, "or"))
+}
+
+fn through_mcp() -> String {
+    let settings: Vec<&str> = ALL.iter().filter_map(|provider| Some(provider.mcp.as_ref()?.url.env)).collect();
+    format!(
+        "Read it through the MCP server that {} names. Every sync reads everything then, since MCP knows no changes",
+        in_a_row(&settings, "or")
+    )
+}
+
+fn provider(name: &str) -> Result<Provider, String> {
+    ALL.iter().copied().find(|provider| provider.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|provider| provider.name).collect();
+        format!("{name:?} is none of {}", names.join(", "))
+    })
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -247,10 +268,13 @@ async fn forget(
     if keep {
         eprintln!(
             "{name} ({}) will be disconnected: its tokens go, and nothing more is read.\nKept: {all}",
-            source.label()
+            show::who(env, &source)
         );
     } else {
-        eprintln!("{name} ({}) will be forgotten, and this cannot be undone.\nGoes with it: {all}", source.label());
+        eprintln!(
+            "{name} ({}) will be forgotten, and this cannot be undone.\nGoes with it: {all}",
+            show::who(env, &source)
+        );
     }
     if !yes && !is_agreed(if keep { "Disconnect it?" } else { "Forget all of it?" })? {
         eprintln!("nothing was done");

@@ -19,12 +19,17 @@ use super::find::found;
 /// So many of what could not be read are shown.
 const FAILURES: i64 = 20;
 
+/// The source's provider, as people call it.
+pub fn who<'a>(env: &Env, source: &'a Source) -> &'a str {
+    env.providers.label(&source.provider)
+}
+
 pub async fn list(env: &Env, tenant_id: TenantId, is_json: bool) -> anyhow::Result<ExitCode> {
     let mut conn = env.db.acquire().await?;
     let listed = sources::list(&mut conn, tenant_id, None).await?;
     let mut health = Vec::new();
     for source in &listed {
-        health.push(words::health(source, latest(&mut conn, source).await?.as_ref()));
+        health.push(words::health(who(env, source), source, latest(&mut conn, source).await?.as_ref()));
     }
     if is_json {
         let both = listed.iter().zip(&health);
@@ -33,7 +38,8 @@ pub async fn list(env: &Env, tenant_id: TenantId, is_json: bool) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     if listed.is_empty() {
-        eprintln!("No source is connected yet: `tributary source connect hubspot`, google_drive or quickbooks.");
+        let names: Vec<&str> = env.providers.all().iter().map(|provider| provider.name).collect();
+        eprintln!("No source is connected yet: `tributary source connect PROVIDER`, one of {}.", names.join(", "));
         return Ok(ExitCode::SUCCESS);
     }
     let now = env.clock.now();
@@ -41,7 +47,7 @@ pub async fn list(env: &Env, tenant_id: TenantId, is_json: bool) -> anyhow::Resu
         vec![
             source.id.to_string(),
             clipped(&source.name, 40),
-            source.label().to_owned(),
+            who(env, source).to_owned(),
             health.word.to_owned(),
             number(source.n_documents),
             source.last_successful_sync_at.map_or_else(|| "never".into(), |at| relative(at, now)),
@@ -66,7 +72,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
     let counts = sources::counts(&mut conn, tenant_id, id).await?;
     let filter = Filter { source_id: Some(id), limit: 5, ..Filter::default() };
     let jobs = store::jobs::list(&mut conn, tenant_id, filter).await?;
-    let health = words::health(&source, latest(&mut conn, &source).await?.as_ref());
+    let health = words::health(who(env, &source), &source, latest(&mut conn, &source).await?.as_ref());
     let failures = store::failures::list(&mut conn, tenant_id, id, FAILURES).await?;
     let n_failures = store::failures::count(&mut conn, tenant_id, id).await?;
     let events = sources::events(&mut conn, tenant_id, Some(id), 10).await?;
@@ -86,7 +92,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
     let facts = [
         ("id", source.id.to_string()),
         ("name", shown(&source.name)),
-        ("provider", format!("{}, {}", source.label(), read_by(&source))),
+        ("provider", format!("{}, {}", who(env, &source), read_by(&source))),
         ("account", shown(source.account.as_deref().unwrap_or_default())),
         ("health", format!("{}: {}", health.word, health.what)),
         ("documents", if by_type.is_empty() { "none".into() } else { by_type.join(", ") }),
@@ -107,7 +113,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
     }
     if !jobs.is_empty() {
         println!("\nLatest jobs");
-        job::print(&jobs, now);
+        job::print(env, &jobs);
     }
     if !failures.is_empty() {
         println!("\nCould not be read: {} of {}", failures.len(), number(n_failures));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use connectors::pull::{Account, Connector, Failed, Item, Page, PullError, is_named};
-use domain::{Fault, JobKind, Provider, Secret, SourceId, TenantId, Transport};
+use domain::{Fault, JobKind, Secret, SourceId, TenantId, Transport};
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -13,8 +13,8 @@ use tokio::task::AbortHandle;
 
 use super::{Checkpoint, Trouble};
 use crate::Env;
-use crate::pull::Paced;
 use crate::pull::tokens::{self, Token};
+use crate::pull::{Paced, Provider};
 
 /// Pages fetched ahead.
 const AHEAD: usize = 4;

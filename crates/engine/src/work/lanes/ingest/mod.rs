@@ -92,8 +92,9 @@ impl Lane for Ingest {
             return Ok(Outcome::Cancel("the job is over"));
         }
         let transport = source.transport();
-        let Some(provider) = source.provider() else {
-            return self.refuse(env, lease, "nobody knows its provider").await;
+        let provider = match env.providers.named(&source.provider) {
+            Ok(provider) => provider,
+            Err(unknown) => return self.refuse(env, lease, &format!("its provider is unknown: {unknown}")).await,
         };
         let Some(connector) = env.providers.connector(provider, transport) else {
             return self.refuse(env, lease, "nothing here reads it the way it was connected").await;
@@ -163,7 +164,7 @@ impl Run<'_> {
             return Ok(stopped);
         }
         let mut effect = self.lease.begin_note(self.env).await?;
-        let step = format!("asks {}", self.reader.provider.label());
+        let step = format!("asks {}", self.reader.provider.label);
         let is_begun = jobs::begin(&mut effect, self.env.clock.sql(), self.tenant_id, self.job_id, &step).await?;
         effect.commit().await?;
         if !is_begun {
@@ -323,7 +324,7 @@ impl Run<'_> {
 
     /// What it does next, in words.
     fn step(&self, kind: JobKind, after: &Checkpoint) -> String {
-        let who = self.reader.provider.label();
+        let who = self.reader.provider.label;
         match (after.phase, kind) {
             (Phase::Reconcile, _) => format!("looks for what {who} no longer has"),
             (Phase::Finish, _) => "comes to its end".into(),

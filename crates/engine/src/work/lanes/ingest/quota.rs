@@ -1,10 +1,10 @@
-//! A quota that is used up. QuickBooks says the same when it is a minute's and when it is a month's: the longer one is known by waits that
-//! do not help.
+//! A quota that is used up. Some providers say the same of a minute's quota and of a month's: the longer one is known by waits that do not
+//! help.
 
 use std::time::Duration;
 
 use connectors::pull::PullError;
-use domain::{Fault, Provider};
+use domain::Fault;
 use store::gates;
 use store::sources::{self, Tone};
 
@@ -19,7 +19,7 @@ impl Run<'_> {
     pub(super) async fn more_patient(&self, error: PullError) -> Result<PullError, Fault> {
         let PullError::RateLimited { who, retry_after } = error else { return Ok(error) };
         let as_told = Ok(PullError::RateLimited { who, retry_after });
-        if self.reader.provider != Provider::Quickbooks {
+        if !self.reader.provider.hides_long_quota {
             return as_told;
         }
         let [.., account] = self.gates();

@@ -98,7 +98,7 @@ impl Run<'_> {
                 Ok(Outcome::Snooze(wait, why))
             }
             NoToken::Failed(Fault::RateLimited { retry_after }) => {
-                let what = format!("{} asked us to wait before it renews the token", self.reader.provider.label());
+                let what = format!("{} asked us to wait before it renews the token", self.reader.provider.label);
                 let told = format!("{what}; it goes on by itself");
                 self.note("rate_limited", &what, false, Some(&told)).await?;
                 Err(Fault::RateLimited { retry_after })

@@ -1,7 +1,7 @@
 //! What one page becomes: records in memory, and everything that goes with them, in one commit.
 
 use connectors::pull::{Item, Page};
-use domain::{JobKind, Provider, Record, SourceId};
+use domain::{JobKind, Record, SourceId};
 use serde_json::json;
 use store::crash::{self, Point};
 use store::jobs::{self, Progress};
@@ -10,6 +10,7 @@ use store::{failures, sources};
 
 use super::{Checkpoint, Run, Trouble};
 use crate::memory::{Batch, Change, remember};
+use crate::pull::Provider;
 
 impl Run<'_> {
     /// Records, what could not be read, what was met, and where to go on: one commit. `false`: a person stopped the job or paused its
@@ -109,7 +110,7 @@ fn record(source_id: SourceId, provider: Provider, item: Item) -> Record {
         title,
         source_version: raw.source_updated_at.map(|at| at.timestamp_micros()).filter(|_| !raw.is_deleted),
         raw_payload: Some(raw.payload),
-        source_metadata: json!({ "provider": provider }),
+        source_metadata: json!({ "provider": provider.name }),
         source_created_at: raw.source_created_at,
         source_updated_at: raw.source_updated_at,
         is_deleted: raw.is_deleted,

@@ -1,6 +1,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::Http;
+use crate::pull::tests::{since, *};
 
 fn contact(id: u32, changed: &str) -> Value {
     json!({ "id": id.to_string(), "archived": false, "properties": { "email": format!("{id}@acme.example"), "lastmodifieddate": changed } })
@@ -36,7 +38,7 @@ async fn a_full_pass_lists_every_stream_page_by_page() {
         ok(json!({ "results": [{ "id": "7", "properties": {}, "associations": { "companies": { "results": [{ "id": "9" }] } } }] }))
     })
     .await;
-    let connector = server.connector(Provider::Hubspot);
+    let connector = server.connector(&SPEC);
     let person = Person::new();
     let account = person.account();
     let first = connector.full(&account, None, true).await.expect("a page");
@@ -70,9 +72,9 @@ async fn companies_that_do_not_fit_in_a_list_are_read_apart() {
         }
     })
     .await;
-    let endpoints =
-        Endpoints { api_url: server.url.clone(), version: Some("v3".into()), ..Endpoints::of(Provider::Hubspot) };
-    let connector = rest(Provider::Hubspot, &endpoints, &Http::new().expect("a client"), 3);
+    let mut settings = settings(&SPEC, &server.url);
+    settings.set("HUBSPOT_API_VERSION", "v3");
+    let connector = (SPEC.rest)(&Http::new().expect("a client"), &settings);
     let pages = all(&*connector, &Person::new(), false).await.expect("pages");
     assert_eq!(pages[2].items[0].mentions, ["company:11", "company:9"]);
     assert_eq!((pages.len(), &pages[2].next), (3, &Value::Null));
@@ -97,11 +99,11 @@ async fn a_page_token_that_comes_again_ends_the_pass_and_one_that_is_rejected_st
             }
         })
         .await;
-        let error = all(&*server.connector(Provider::Hubspot), &Person::new(), false).await.expect_err("no end");
+        let error = all(&*server.connector(&SPEC), &Person::new(), false).await.expect_err("no end");
         assert_eq!(short(&error), expected);
     }
     let server = Server::start(|_| status("400 Bad Request", json!({ "category": "VALIDATION_ERROR" }))).await;
-    let error = all(&*server.connector(Provider::Hubspot), &Person::new(), false).await.expect_err("a refusal");
+    let error = all(&*server.connector(&SPEC), &Person::new(), false).await.expect_err("a refusal");
     assert_eq!(short(&error), "refused: HubSpot refused what we asked for (VALIDATION_ERROR)");
 }
 
@@ -146,7 +148,7 @@ async fn a_delta_searches_by_time_reads_companies_apart_and_lists_the_archive() 
     .await;
     let person = Person::new();
     let cursor = json!({ "since_ms": since_ms });
-    let pages = since(&*server.connector(Provider::Hubspot), &person, &cursor).await.expect("pages");
+    let pages = since(&*server.connector(&SPEC), &person, &cursor).await.expect("pages");
     let expected = ["contact:1", "contact:2", "contact:2", "contact:6", "contact:3", "company:3", "deal:3"];
     assert_eq!(all_ids(&pages), expected);
     let first = &pages[0].items;
@@ -176,7 +178,7 @@ async fn of_an_id_that_comes_twice_the_last_counts_everywhere() {
         raw_reply("200 OK", "", br#"{"results":[{"id":"another","id":"1","properties":{}}]}"#)
     })
     .await;
-    let (connector, person) = (server.connector(Provider::Hubspot), Person::new());
+    let (connector, person) = (server.connector(&SPEC), Person::new());
     let page = connector.delta(&person.account(), &json!({ "since_ms": 0 }), None).await.expect("a page");
     assert_eq!(page.items[0].mentions, ["contact:1", "company:9"]);
     // Who does not say the time is read again from where this delta started.
@@ -195,7 +197,7 @@ async fn more_changes_of_one_moment_than_a_search_shows_want_a_full_pass() {
     })
     .await;
     let cursor = json!({ "since_ms": 1_794_268_800_000_i64 });
-    let error = since(&*server.connector(Provider::Hubspot), &Person::new(), &cursor).await.expect_err("too many");
+    let error = since(&*server.connector(&SPEC), &Person::new(), &cursor).await.expect_err("too many");
     assert_eq!(short(&error), "lost: HubSpot has more changes of one moment than it can list");
     assert_eq!(server.asked().len(), 8);
 }
@@ -207,7 +209,7 @@ async fn a_cursor_is_the_providers_time_and_a_place_that_is_not_ours_is_lost() {
         ok(json!({ "results": [] }))
     })
     .await;
-    let (connector, person) = (server.connector(Provider::Hubspot), Person::new());
+    let (connector, person) = (server.connector(&SPEC), Person::new());
     let account = person.account();
     let cursor = connector.cursor(&account).await.expect("a cursor");
     assert_eq!(cursor, Some(json!({ "since_ms": 1_794_743_700_000_i64 })));
@@ -218,7 +220,7 @@ async fn a_cursor_is_the_providers_time_and_a_place_that_is_not_ours_is_lost() {
     assert!(matches!(connector.delta(&account, &json!({}), None).await, Err(PullError::CursorLost(_))));
 
     let timeless = Server::start(|_| raw_reply("200 OK", "", br#"{"results":[]}"#)).await;
-    let error = timeless.connector(Provider::Hubspot).cursor(&account).await.expect_err("no time");
+    let error = timeless.connector(&SPEC).cursor(&account).await.expect_err("no time");
     assert_eq!(short(&error), "unreadable: HubSpot did not say what time it is");
 }
 
@@ -235,11 +237,11 @@ async fn what_is_not_found_is_gone_and_what_failed_is_not() {
     .await;
     let person = Person::new();
     let wanted = ["contact:1", "contact:2", "contact:../../x", "file:7"].map(str::to_owned);
-    let found = server.connector(Provider::Hubspot).find(&person.account(), &wanted).await.expect("an answer");
+    let found = server.connector(&SPEC).find(&person.account(), &wanted).await.expect("an answer");
     assert_eq!((ids(&found.0), found.0[0].mentions.len(), found.1.len()), (vec!["contact:1"], 2, 0));
 
     let ill = Server::start(|_| on(json!({ "results": [], "errors": [{ "category": "INTERNAL_ERROR" }] }))).await;
-    let error = ill.connector(Provider::Hubspot).find(&person.account(), &wanted).await.expect_err("a part");
+    let error = ill.connector(&SPEC).find(&person.account(), &wanted).await.expect_err("a part");
     assert_eq!(short(&error), "passing: HubSpot answered only a part of what was asked");
 }
 
@@ -251,6 +253,6 @@ async fn an_account_is_known_by_its_portal() {
     })
     .await;
     let person = Person::new();
-    let identity = server.connector(Provider::Hubspot).identify(&person.account()).await.expect("an identity");
+    let identity = server.connector(&SPEC).identify(&person.account()).await.expect("an identity");
     assert_eq!(identity, Identity { account: "4711".into(), name: "HubSpot account 4711".into() });
 }

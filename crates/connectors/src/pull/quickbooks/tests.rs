@@ -1,8 +1,12 @@
+use std::sync::Mutex;
+
 use serde_json::json;
 
-use super::super::http::Bounds;
-use super::super::quickbooks::Quickbooks;
 use super::*;
+use crate::Http;
+use crate::pull::http::Bounds;
+use crate::pull::mcp::tests::says;
+use crate::pull::tests::*;
 
 /// The records that a statement asks for by position, of customers with these ids and names; there are no invoices.
 fn listed(asked: &Asked, customers: &[(u32, String)]) -> Reply {
@@ -40,7 +44,7 @@ async fn a_full_pass_queries_each_entity_until_nothing_comes() {
     })
     .await;
     let person = Person::new();
-    let pages = all(&*server.connector(Provider::Quickbooks), &person, true).await.expect("pages");
+    let pages = all(&*server.connector(&SPEC), &person, true).await.expect("pages");
     assert_eq!((all_ids(&pages).len(), pages.len()), (1_004, 5));
     assert_eq!(all_ids(&pages)[1_003], "invoice:1");
     let turns = person.pace.0.lock().expect("the count").clone();
@@ -51,7 +55,7 @@ async fn a_full_pass_queries_each_entity_until_nothing_comes() {
 #[tokio::test]
 async fn a_page_that_never_moves_on_ends_the_pass() {
     let server = Server::start(|_| ok(rows("Customer", 1..1_001))).await;
-    let error = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect_err("no end");
+    let error = all(&*server.connector(&SPEC), &Person::new(), true).await.expect_err("no end");
     assert_eq!(short(&error), "lost: QuickBooks' list changes faster than it can be read");
     assert_eq!(server.asked().len(), 42);
 }
@@ -71,7 +75,7 @@ async fn a_record_that_is_deleted_during_a_pass_hides_no_other() {
             listed(asked, &customers)
         })
         .await;
-        let pages = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect("pages");
+        let pages = all(&*server.connector(&SPEC), &Person::new(), true).await.expect("pages");
         let met = all_ids(&pages);
         let stayed = (1..=2_100).filter(|id| !gone.contains(&(id - 1))).map(|id| format!("customer:{id}"));
         let missed: Vec<String> = stayed.filter(|id| !met.contains(&id.as_str())).collect();
@@ -83,7 +87,7 @@ async fn a_record_that_is_deleted_during_a_pass_hides_no_other() {
 async fn a_pass_ends_behind_a_record_that_cannot_be_read() {
     let customers = [(1, "Ana".to_owned()), (2, "x".repeat(2 << 20))];
     let server = Server::start(move |asked| listed(asked, &customers)).await;
-    let pages = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect("pages");
+    let pages = all(&*server.connector(&SPEC), &Person::new(), true).await.expect("pages");
     let n_behind: usize = pages.iter().map(|page| page.failed.len()).sum();
     assert_eq!((all_ids(&pages), n_behind, server.asked().len()), (vec!["customer:1"], 1, 3));
 }
@@ -103,7 +107,7 @@ async fn a_page_that_is_too_large_comes_in_smaller_ones_and_a_record_that_is_sta
         }
     })
     .await;
-    let mut api = Api::new(&Http::new().expect("a client"), &server.url, Provider::Quickbooks);
+    let mut api = Api::new(&Http::new().expect("a client"), &server.url, &SPEC);
     api.json = Bounds { bytes: 8_192, ..api.json };
     let (quickbooks, person) = (Quickbooks::new(api), Person::new());
     let (mut met, mut n_behind, mut place) = (Vec::new(), 0, None);
@@ -144,7 +148,7 @@ async fn a_delta_takes_changes_and_deletions_and_goes_on_from_the_answers_time()
     })
     .await;
     let cursor = json!({ "changed_since": "2026-11-01T00:00:00Z" });
-    let pages = since(&*server.connector(Provider::Quickbooks), &Person::new(), &cursor).await.expect("pages");
+    let pages = since(&*server.connector(&SPEC), &Person::new(), &cursor).await.expect("pages");
     assert_eq!(all_ids(&pages), ["customer:58", "invoice:9"]);
     assert!(pages[0].items[1].raw.is_deleted);
     assert_eq!(pages[0].failed[0].external_id, "invoice:10");
@@ -181,7 +185,7 @@ async fn changes_that_may_not_be_all_want_a_full_pass() {
     ] {
         let server = Server::start(move |_| status(line, body.clone())).await;
         let cursor = json!({ "changed_since": changed_since });
-        let error = since(&*server.connector(Provider::Quickbooks), &Person::new(), &cursor).await.expect_err("lost");
+        let error = since(&*server.connector(&SPEC), &Person::new(), &cursor).await.expect_err("lost");
         assert_eq!(short(&error), expected);
     }
 }
@@ -199,8 +203,7 @@ async fn records_are_found_by_their_ids_a_hundred_at_a_time() {
     let mut wanted: Vec<String> = (1..=150).map(|id| format!("customer:{id}")).collect();
     wanted.extend(["invoice:7".to_owned(), "invoice:7') or ('".to_owned()]);
     let person = Person::new();
-    let (items, failed) =
-        server.connector(Provider::Quickbooks).find(&person.account(), &wanted).await.expect("an answer");
+    let (items, failed) = server.connector(&SPEC).find(&person.account(), &wanted).await.expect("an answer");
     assert_eq!((ids(&items), failed.len()), (vec!["customer:1", "customer:2"], 0));
     let asked = server.asked();
     assert_eq!(asked.len(), 3);
@@ -215,7 +218,7 @@ async fn the_company_says_its_name_and_the_time() {
         ok(json!({ "CompanyInfo": { "CompanyName": "Acme", "Id": "1" }, "time": "2026-11-15T00:00:00.000-08:00" }))
     })
     .await;
-    let (connector, person) = (server.connector(Provider::Quickbooks), Person::new());
+    let (connector, person) = (server.connector(&SPEC), Person::new());
     let account = person.account();
     let cursor = connector.cursor(&account).await.expect("a cursor");
     assert_eq!(cursor, Some(json!({ "changed_since": "2026-11-15T07:55:00Z" })));
@@ -231,6 +234,44 @@ async fn the_company_says_its_name_and_the_time() {
 async fn a_fault_is_a_fault_with_success_too() {
     let body = json!({ "fault": { "error": [{ "code": "3200" }], "type": "AUTHENTICATION" } });
     let server = Server::start(move |_| ok(body.clone())).await;
-    let error = all(&*server.connector(Provider::Quickbooks), &Person::new(), true).await.expect_err("a fault");
+    let error = all(&*server.connector(&SPEC), &Person::new(), true).await.expect_err("a fault");
     assert_eq!(short(&error), "token: QuickBooks refused the token");
+}
+
+/// A hundred and one customers and an invoice, as text beside text.
+fn books(asked: &Asked) -> Reply {
+    let params = &asked.call()["params"]["arguments"]["params"];
+    let customers = (1..=101).map(|id| json!({ "Id": id.to_string(), "DisplayName": format!("Customer {id}") }));
+    let invoices = [json!({ "Id": "9", "TotalAmt": 120.5, "CustomerRef": { "value": "7" } })].into_iter();
+    let (tool, []) = asked.tool([]);
+    let (records, how): (Vec<Value>, &Value) = match tool.as_str() {
+        "search_customers" => (customers.collect(), params),
+        "search_invoices" => (invoices.collect(), &params["criteria"]),
+        other => panic!("nobody may call {other:?}"),
+    };
+    let wanted = params.pointer("/criteria/0/value").and_then(Value::as_array);
+    let number = |name: &str| how[name].as_u64().and_then(|number| usize::try_from(number).ok());
+    let found: Vec<&Value> = match wanted {
+        Some(wanted) => records.iter().filter(|record| wanted.contains(&record["Id"])).collect(),
+        None => records
+            .iter()
+            .skip(number("offset").expect("an offset") - 1)
+            .take(number("limit").expect("a limit"))
+            .collect(),
+    };
+    let mut blocks = vec![json!({ "type": "text", "text": format!("Found {} records:", found.len()) })];
+    blocks.extend(found.iter().map(|record| json!({ "type": "text", "text": record.to_string() })));
+    asked.result(json!({ "content": blocks }))
+}
+
+#[tokio::test]
+async fn a_company_is_read_by_the_tools_of_quickbooks_server() {
+    let (server, _) = says(books).await;
+    let quickbooks = server.mcp_of(&SPEC);
+    let pages = all(&quickbooks, &Person::new(), false).await.expect("a pass");
+    let read = all_ids(&pages);
+    assert_eq!((read.len(), read[100], read[101], server.count("tools/call")), (102, "customer:101", "invoice:9", 3));
+    let asked = ["customer:7", "customer:404", "invoice:9"].map(str::to_owned);
+    let (items, failed) = quickbooks.find(&Person::new().account(), &asked).await.expect("an answer");
+    assert_eq!((ids(&items), failed), (vec!["customer:7", "invoice:9"], vec![]));
 }

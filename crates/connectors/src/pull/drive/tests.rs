@@ -1,6 +1,10 @@
+use std::sync::Mutex;
+
 use serde_json::json;
 
 use super::*;
+use crate::pull::mcp::tests::says;
+use crate::pull::tests::*;
 
 const DOC: &str = "application/vnd.google-apps.document";
 const SHEET: &str = "application/vnd.google-apps.spreadsheet";
@@ -59,7 +63,7 @@ async fn a_full_pass_lists_files_and_exports_their_text() {
     })
     .await;
     let person = Person::new();
-    let pages = all(&*server.connector(Provider::GoogleDrive), &person, false).await.expect("pages");
+    let pages = all(&*server.connector(&SPEC), &person, false).await.expect("pages");
     assert_eq!(all_ids(&pages), ["file:a", "file:s1", "file:b"]);
     assert_eq!((pages[0].items[0].text.as_str(), pages[0].items[0].title.as_deref()), ("Text of a", Some("File a")));
     assert_eq!(pages[0].items[1].raw.document_type, "google_drive.sheet");
@@ -106,7 +110,7 @@ async fn a_first_sync_takes_the_newest_and_says_so() {
             }
         })
         .await;
-        let pages = all(&*server.connector(Provider::GoogleDrive), &Person::new(), is_first).await.expect("pages");
+        let pages = all(&*server.connector(&SPEC), &Person::new(), is_first).await.expect("pages");
         assert_eq!(all_ids(&pages).len(), n_taken, "{n_files} {has_more} {is_first}");
         let note = is_told.then_some("The newest 3 files were taken; older ones come in when they change.");
         assert_eq!(pages.last().and_then(|page| page.note.as_deref()), note, "{n_files} {has_more} {is_first}");
@@ -123,7 +127,7 @@ async fn a_page_with_too_much_text_comes_in_parts_and_nothing_twice() {
         }
     })
     .await;
-    let pages = all(&*server.connector(Provider::GoogleDrive), &Person::new(), false).await.expect("pages");
+    let pages = all(&*server.connector(&SPEC), &Person::new(), false).await.expect("pages");
     assert_eq!(pages.iter().map(|page| page.items.len()).collect::<Vec<_>>(), [4, 2]);
     assert_eq!(all_ids(&pages), ["file:heavy1", "file:heavy2", "file:heavy3", "file:heavy4", "file:heavy5", "file:a"]);
 }
@@ -139,7 +143,7 @@ async fn what_ails_the_account_and_not_the_file_ends_the_page() {
             false => ok(json!({ "files": [file("a", DOC), file(id, DOC)] })),
         })
         .await;
-        let error = all(&*server.connector(Provider::GoogleDrive), &Person::new(), false).await.expect_err("no page");
+        let error = all(&*server.connector(&SPEC), &Person::new(), false).await.expect_err("no page");
         assert_eq!(short(&error), expected);
     }
 }
@@ -171,7 +175,7 @@ async fn a_delta_follows_the_feed_to_its_end() {
     })
     .await;
     let cursor = json!({ "page_token": "10" });
-    let pages = since(&*server.connector(Provider::GoogleDrive), &Person::new(), &cursor).await.expect("pages");
+    let pages = since(&*server.connector(&SPEC), &Person::new(), &cursor).await.expect("pages");
     assert_eq!(all_ids(&pages), ["file:b", "file:s2", "file:a"]);
     let kinds: Vec<(bool, &str)> =
         pages[0].items.iter().map(|item| (item.raw.is_deleted, item.raw.document_type)).collect();
@@ -200,7 +204,7 @@ async fn what_is_removed_between_the_parts_of_a_page_is_told() {
     })
     .await;
     let cursor = json!({ "page_token": "10" });
-    let pages = since(&*server.connector(Provider::GoogleDrive), &Person::new(), &cursor).await.expect("pages");
+    let pages = since(&*server.connector(&SPEC), &Person::new(), &cursor).await.expect("pages");
     assert_eq!(all_ids(&pages), ["file:heavy1", "file:heavy2", "file:heavy3", "file:heavy4", "file:b", "file:heavy5"]);
 }
 
@@ -213,12 +217,12 @@ async fn a_feed_that_lost_us_or_itself_is_not_followed() {
     ] {
         let server = Server::start(move |_| ok(reply.clone())).await;
         let cursor = json!({ "page_token": "10" });
-        let error = since(&*server.connector(Provider::GoogleDrive), &Person::new(), &cursor).await.expect_err("lost");
+        let error = since(&*server.connector(&SPEC), &Person::new(), &cursor).await.expect_err("lost");
         assert_eq!(short(&error), expected);
     }
     for line in ["400 Bad Request", "404 Not Found", "410 Gone"] {
         let server = Server::start(move |_| refusal(line, "invalid")).await;
-        let (connector, person) = (server.connector(Provider::GoogleDrive), Person::new());
+        let (connector, person) = (server.connector(&SPEC), Person::new());
         let error = since(&*connector, &person, &json!({ "page_token": "10" })).await.expect_err("lost");
         assert_eq!(short(&error), "lost: Google Drive no longer knows our place in its changes");
         let place = json!({ "trail": { "after": "p2" }, "done": [], "n_taken": 0 });
@@ -248,8 +252,7 @@ async fn files_are_found_one_by_one_with_their_text() {
     .await;
     let wanted = ["a", "missing", "hidden", "bin", "b", "../x"].map(|id| format!("file:{id}"));
     let person = Person::new();
-    let (items, failed) =
-        server.connector(Provider::GoogleDrive).find(&person.account(), &wanted).await.expect("an answer");
+    let (items, failed) = server.connector(&SPEC).find(&person.account(), &wanted).await.expect("an answer");
     assert_eq!(ids(&items), ["file:a", "file:b"]);
     let behind: Vec<(&str, &str)> =
         failed.iter().map(|failed| (failed.external_id.as_str(), failed.reason.as_str())).collect();
@@ -263,9 +266,41 @@ async fn a_drive_is_known_by_its_address() {
         false => ok(json!({ "startPageToken": "9876" })),
     })
     .await;
-    let (connector, person) = (server.connector(Provider::GoogleDrive), Person::new());
+    let (connector, person) = (server.connector(&SPEC), Person::new());
     let identity = connector.identify(&person.account()).await.expect("an identity");
     assert_eq!(identity, Identity { account: "ana@acme.example".into(), name: "ana@acme.example".into() });
     let cursor = connector.cursor(&person.account()).await.expect("a cursor");
     assert_eq!(cursor, Some(json!({ "page_token": "9876" })));
+}
+
+/// Two documents on two pages, and a picture.
+fn files(asked: &Asked) -> Reply {
+    let file = |id: &str, kind: &str| json!({ "id": id, "title": format!("File {id}"), "mimeType": format!("application/vnd.google-apps.{kind}") });
+    let (tool, [id, page]) = asked.tool(["fileId", "pageToken"]);
+    match (tool.as_str(), id.as_str(), page.as_str()) {
+        ("search_files", "", "") => {
+            asked.text(json!({ "files": [file("a", "document"), file("p", "drawing")], "nextPageToken": "~2" }))
+        }
+        ("search_files", "", "~2") => asked.text(json!({ "files": [file("s", "spreadsheet")] })),
+        ("get_file_metadata", "gone", "") => asked.tool_error("Drive API Error: 404 Not Found"),
+        ("get_file_metadata", id, "") => asked.text(file(id, "document")),
+        ("read_file_content", id, "") => asked.text(json!({ "fileContent": format!("Text of {id}") })),
+        other => panic!("nobody may call {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_drive_is_read_by_the_tools_of_googles_server() {
+    let (server, _) = says(files).await;
+    let drive = server.mcp_of(&SPEC);
+    let pages = all(&drive, &Person::new(), false).await.expect("a pass");
+    let read: Vec<(&str, &str)> = pages
+        .iter()
+        .flat_map(|page| &page.items)
+        .map(|item| (item.title.as_deref().unwrap_or_default(), item.text.as_str()))
+        .collect();
+    assert_eq!(read, [("File a", "Text of a"), ("File s", "Text of s")]);
+    let asked = ["file:a", "file:gone"].map(str::to_owned);
+    let (items, failed) = drive.find(&Person::new().account(), &asked).await.expect("an answer");
+    assert_eq!((ids(&items), failed), (vec!["file:a"], vec![]));
 }

@@ -1,0 +1,112 @@
+//! Google Drive, described.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::complaint::complaint;
+use super::{AT_ONCE, Drive, map, tools};
+use crate::Http;
+use crate::pull::http::Api;
+use crate::pull::settings::{Setting, Settings};
+use crate::pull::spec::{ClientProof, FirstSync, Kind, Mcp, Oauth, ProviderSpec, Sample};
+use crate::pull::{Connector, Limit};
+
+/// Drive counts in units. The cost of a method is not published, and the older allowance is in requests, so a request is one unit.
+pub(super) static REQUESTS: Limit = Limit { name: "google_drive", units: 12_000, per_secs: 60 };
+
+/// Our app at Google, which Google's other services share.
+static CLIENT_ID: Setting = Setting::text("GOOGLE_CLIENT_ID", None, "The id of your OAuth client at Google");
+static CLIENT_SECRET: Setting = Setting::secret("GOOGLE_CLIENT_SECRET", "Its secret");
+static API_URL: Setting =
+    Setting::url("DRIVE_API_URL", Some("https://www.googleapis.com/drive/v3"), "Google Drive's API");
+static AUTHORIZE_URL: Setting =
+    Setting::url("GOOGLE_AUTHORIZE_URL", Some("https://accounts.google.com/o/oauth2/v2/auth"), "Where people allow it");
+static TOKEN_URL: Setting =
+    Setting::url("GOOGLE_TOKEN_URL", Some("https://oauth2.googleapis.com/token"), "Where its tokens come from");
+static MCP_URL: Setting = Setting::url(
+    "DRIVE_MCP_URL",
+    None,
+    "An MCP server with the tools of Google's own for Drive, for sources that are read through it. None unless named",
+);
+static FIRST_SYNC_MAX: Setting = Setting::count(
+    "DRIVE_INITIAL_SYNC_MAX_FILES",
+    "200",
+    "Most files that the first sync of a Drive takes, the newest first",
+);
+
+pub static SPEC: ProviderSpec = ProviderSpec {
+    name: "google_drive",
+    label: "Google Drive",
+    brings: "Documents and sheets",
+    settings: &[&CLIENT_ID, &CLIENT_SECRET, &API_URL, &AUTHORIZE_URL, &TOKEN_URL, &MCP_URL, &FIRST_SYNC_MAX],
+    oauth: Some(Oauth {
+        client_id: &CLIENT_ID,
+        client_secret: &CLIENT_SECRET,
+        authorize_url: &AUTHORIZE_URL,
+        token_url: &TOKEN_URL,
+        scopes: &["https://www.googleapis.com/auth/drive.readonly"],
+        // Without both, Google gives a refresh token the first time only.
+        authorize_query: &[("access_type", "offline"), ("prompt", "consent")],
+        client_proof: ClientProof::Form,
+        account_parameter: None,
+        refusal: |_, _| None,
+        setup: "in the Google Cloud console, enable the Drive API and make an OAuth client of the type Web application",
+    }),
+    key: None,
+    limits: &[&REQUESTS],
+    document_types: &[map::DOC, map::SHEET],
+    kinds: &[Kind {
+        object: "file",
+        list: "drive.files.list",
+        get: "drive.files.get",
+        batch: 1,
+        sample: Some(Sample {
+            pages: include_str!("../../../../../fixtures/google_drive/files.json"),
+            records: "/files",
+            complete: Some(add_text),
+        }),
+    }],
+    raw: map::raw,
+    item: map::item,
+    is_passed_over,
+    // Every file comes with its text, of up to 10 MB.
+    find_max: AT_ONCE,
+    first_sync: Some(FirstSync { max: &FIRST_SYNC_MAX, things: "files" }),
+    // And a full pass would bring in the files that the cap on the first sync left out.
+    has_complete_deltas: true,
+    hides_long_quota: false,
+    clients: &[],
+    complaint,
+    hidden_complaint: None,
+    mcp: Some(Mcp {
+        server: "Google Drive's MCP server",
+        url: &MCP_URL,
+        tools: tools::TOOLS,
+        blanks: &[],
+        limits: &[&REQUESTS],
+    }),
+    rest,
+};
+
+/// A file in the bin, or of a type that is not read.
+fn is_passed_over(file: &Value) -> bool {
+    let mime_type = file.get("mimeType").and_then(Value::as_str);
+    let is_in_bin = file.get("trashed").and_then(Value::as_bool) == Some(true);
+    is_in_bin || mime_type.is_some_and(|kind| map::document_type(kind).is_none())
+}
+
+/// The text that an export would give: every document says the same, a sheet only its name.
+fn add_text(file: &mut Value) {
+    let name = file.get("name").and_then(Value::as_str).unwrap_or_default();
+    let text = match file.get("mimeType").and_then(Value::as_str) {
+        Some(map::SHEET_MIME) => format!("Sheet\n\"{}\"\n", name.replace('"', "\"\"")),
+        _ => include_str!("../../../../../fixtures/google_drive/gdoc-export-sample.txt").to_owned(),
+    };
+    file["text"] = Value::String(text);
+}
+
+fn rest(http: &Http, settings: &Settings) -> Arc<dyn Connector> {
+    let api = Api::new(http, settings.text(&API_URL), &SPEC);
+    Arc::new(Drive::new(api, settings.count(&FIRST_SYNC_MAX)))
+}

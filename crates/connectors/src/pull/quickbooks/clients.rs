@@ -1,0 +1,128 @@
+//! Facts that QuickBooks' customers and invoices tell of clients.
+
+use std::cmp::Reverse;
+
+use serde_json::{Map, Number, Value};
+
+use crate::pull::clients::{ClientFacts, Facts, Told, in_order, moment};
+use crate::pull::record::{put, said};
+
+const INVOICES_SHOWN: usize = 5;
+
+pub(super) fn customer(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts> {
+    let name = said(own.payload, "/CompanyName").or_else(|| said(own.payload, "/DisplayName"))?;
+    let mut facts = Facts::new(name);
+    facts.key("ar_balance", own.payload.get("Balance").cloned(), &[own.external_id]);
+    facts.key("billing_address", own.payload.get("BillAddr").cloned(), &[own.external_id]);
+
+    let mut invoices: Vec<&Told<'_>> =
+        related.iter().filter(|told| told.document_type == "quickbooks.invoice").collect();
+    invoices.sort_by_key(|invoice| {
+        let dated = said(invoice.payload, "/TxnDate").and_then(|text| moment(&text));
+        Reverse((dated, in_order(invoice.external_id)))
+    });
+    let shown: Vec<&Told<'_>> = invoices.iter().copied().take(INVOICES_SHOWN).collect();
+    let ids: Vec<&str> = shown.iter().map(|invoice| invoice.external_id).collect();
+    let history: Vec<Value> = shown.iter().map(|invoice| past_invoice(invoice)).collect();
+    facts.key("invoice_history", Some(history).filter(|history| !history.is_empty()), &ids);
+
+    let totals = invoices.iter().filter_map(|invoice| Some((billionths(invoice.payload.get("TotalAmt")?)?, *invoice)));
+    let (totals, from): (Vec<i128>, Vec<&Told<'_>>) = totals.unzip();
+    let ids: Vec<&str> = from.iter().map(|invoice| invoice.external_id).collect();
+    let sum = totals.into_iter().try_fold(0_i128, i128::checked_add).and_then(decimal);
+    facts.key("total_lifetime_value", sum.filter(|_| !ids.is_empty()), &ids);
+    Some(facts.0)
+}
+
+fn past_invoice(invoice: &Told<'_>) -> Value {
+    let mut fields = Map::new();
+    let told = [
+        ("doc_number", "DocNumber"),
+        ("total", "TotalAmt"),
+        ("balance", "Balance"),
+        ("txn_date", "TxnDate"),
+        ("due_date", "DueDate"),
+    ];
+    for (name, key) in told {
+        put(&mut fields, name, invoice.payload.get(key).cloned());
+    }
+    Value::Object(fields)
+}
+
+/// An amount as a whole number of billionths: exact, since a sum of floats drifts. None for an amount that no invoice has.
+fn billionths(amount: &Value) -> Option<i128> {
+    const PLACES: usize = 9;
+    let text = amount.as_number()?.to_string();
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text.as_str()), |digits| (-1, digits));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_plain = |part: &str| part.len() <= 20 && part.bytes().all(|b| b.is_ascii_digit());
+    if !is_plain(whole) || !is_plain(fraction) {
+        return None;
+    }
+    let fraction: String = fraction.chars().chain(std::iter::repeat('0')).take(PLACES).collect();
+    Some(sign * format!("{whole}{fraction}").parse::<i128>().ok()?)
+}
+
+fn decimal(billionths: i128) -> Option<Value> {
+    const ONE: u128 = 1_000_000_000;
+    let (sign, size) = (if billionths < 0 { "-" } else { "" }, billionths.unsigned_abs());
+    let text = format!("{sign}{}.{:09}", size / ONE, size % ONE);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.parse::<Number>().ok().map(Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::map;
+    use super::*;
+    use crate::pull::RawItem;
+    use crate::pull::clients::tests::{evidence, facts};
+
+    fn invoice(id: u32, total: Value, date: &str) -> RawItem {
+        let record = json!({ "Id": id.to_string(), "DocNumber": format!("10{id}"), "TotalAmt": total, "Balance": 0,
+            "TxnDate": date, "DueDate": "2026-12-31", "CustomerRef": { "value": "58" } });
+        map::raw("invoice", record).expect("a record")
+    }
+
+    #[test]
+    fn a_customer_has_its_last_invoices_and_the_sum_of_all() {
+        let record = json!({ "Id": "58", "DisplayName": "Ana", "Balance": 12.5, "BillAddr": { "Line1": "1 High St" } });
+        let own = map::raw("customer", record).expect("a record");
+        let mut related: Vec<RawItem> = (1..=6).map(|id| invoice(id, json!(0.1), &format!("2026-0{id}-01"))).collect();
+        related.push(invoice(20, json!(100), "2026-06-01"));
+        related.push(invoice(21, json!(-0.7), "2026-05-15"));
+        related.push(invoice(22, json!(1e300), "2020-01-01"));
+        let facts = facts(&own, &related).expect("facts");
+        assert_eq!(facts.client_name, "Ana");
+        assert_eq!(facts.key_facts["ar_balance"], json!(12.5));
+        assert_eq!(facts.key_facts["billing_address"], json!({ "Line1": "1 High St" }));
+        assert_eq!(facts.key_facts["total_lifetime_value"].to_string(), "99.9");
+        let history = facts.key_facts["invoice_history"].as_array().expect("a list");
+        let numbers: Vec<&Value> = history.iter().map(|invoice| &invoice["doc_number"]).collect();
+        assert_eq!(numbers, ["1020", "106", "1021", "105", "104"]);
+        assert_eq!(
+            history[0],
+            json!({ "doc_number": "1020", "total": 100, "balance": 0, "txn_date": "2026-06-01", "due_date": "2026-12-31" })
+        );
+        assert_eq!(evidence(&facts, "total_lifetime_value").len(), 8);
+        assert_eq!(evidence(&facts, "invoice_history")[0], "invoice:20");
+    }
+
+    #[test]
+    fn sums_do_not_drift() {
+        let sum = |amounts: &[f64]| {
+            let parts = amounts.iter().map(|amount| billionths(&json!(amount)).expect("an amount"));
+            decimal(parts.sum()).expect("a number").to_string()
+        };
+        assert_eq!(sum(&[0.1; 10]), "1");
+        assert_eq!(sum(&[0.1, 0.2]), "0.3");
+        assert_eq!(sum(&[19.99; 1_000]), "19990");
+        assert_eq!(sum(&[-0.05]), "-0.05");
+        assert_eq!(sum(&[0.0]), "0");
+        assert_eq!(sum(&[123_456_789.01, 0.99]), "123456790");
+        assert_eq!(billionths(&json!(1e300)), None);
+        assert_eq!(billionths(&json!("5")), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! The description of a provider: all that the rest of the program knows of it. Each provider's folder holds one such value, and
+//! [`super::ALL`] lists them. Configuration, OAuth, MCP, sample data, pages, commands and the words for people read it, so that a new
+//! provider is a folder and a line in that list.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::complaint::Complaint;
+use super::mcp::Tool;
+use super::oauth::GrantError;
+use super::settings::{Setting, Settings};
+use super::{ClientFacts, Connector, Failed, Item, Limit, RawItem, Told};
+use crate::Http;
+
+/// A provider is known by its description.
+pub type Provider = &'static ProviderSpec;
+
+/// Finds a refusal in the body of an answer with a good status.
+pub type FindComplaint = fn(&[u8]) -> Option<Complaint>;
+
+/// A blank in the arguments of a tool, and its value.
+pub type Blank = (&'static str, fn() -> Value);
+
+/// Everything about one provider.
+pub struct ProviderSpec {
+    /// Stored in rows and part of addresses: lower case, never renamed.
+    pub name: &'static str,
+    /// As people call it.
+    pub label: &'static str,
+    /// What a source of it brings, for a person, such as "Documents and sheets".
+    pub brings: &'static str,
+    /// Every setting, in the order in which `tributary config` prints them.
+    pub settings: &'static [&'static Setting],
+    /// How a person connects an account on the provider's own pages. None: by a key alone.
+    pub oauth: Option<Oauth>,
+    /// How a person connects an account by a key that they make at the provider. None: the provider has no such keys.
+    pub key: Option<Key>,
+    /// Every limit on requests.
+    pub limits: &'static [&'static Limit],
+    /// The types of its documents. A full pass reads all records of these types.
+    pub document_types: &'static [&'static str],
+    /// Its kinds of record, in the order in which a full pass over MCP or sample data lists them.
+    pub kinds: &'static [Kind],
+    /// Reads one record of the provider's JSON; the text is the [`Kind::object`].
+    pub raw: fn(&str, Value) -> Result<RawItem, Failed>,
+    /// Makes of a record what memory takes.
+    pub item: fn(RawItem) -> Item,
+    /// Whether a listed record is of a kind that is not read, and so is not missed either.
+    pub is_passed_over: fn(&Value) -> bool,
+    /// How many records one look-up asks for at most, over MCP and sample data.
+    pub find_max: usize,
+    /// The cap on a first sync, where there is one.
+    pub first_sync: Option<FirstSync>,
+    /// Whether deltas tell of everything. If not, a full pass is due once a week: it finds records that were purged or merged.
+    pub has_complete_deltas: bool,
+    /// Whether the provider refuses a used-up quota of a month in the same words as that of a minute. The longer one is known by waits
+    /// that do not help.
+    pub hides_long_quota: bool,
+    /// What records say of clients, by document type; types that are not listed say nothing.
+    pub clients: &'static [(&'static str, Says)],
+    /// Reads the answer to a request that failed, by its status and body.
+    pub complaint: fn(u16, &[u8]) -> Complaint,
+    /// Finds a refusal in the body of an answer with a good status, where the provider hides some there.
+    pub hidden_complaint: Option<FindComplaint>,
+    /// How it is read through an MCP server. None: nobody has mapped the tools of one.
+    pub mcp: Option<Mcp>,
+    /// Makes the connector that reads the provider's own API.
+    pub rest: fn(&Http, &Settings) -> Arc<dyn Connector>,
+}
+
+/// How accounts are connected by OAuth, and how the provider departs from it.
+pub struct Oauth {
+    pub client_id: &'static Setting,
+    pub client_secret: &'static Setting,
+    pub authorize_url: &'static Setting,
+    pub token_url: &'static Setting,
+    /// The least that our reading needs.
+    pub scopes: &'static [&'static str],
+    /// Added to the address where a person consents.
+    pub authorize_query: &'static [(&'static str, &'static str)],
+    pub client_proof: ClientProof,
+    /// The parameter by which a person comes back with the name of the account, where the provider tells it there and nowhere else.
+    pub account_parameter: Option<&'static str>,
+    /// Reads a refusal that has no error code of OAuth's, by its status and JSON.
+    pub refusal: fn(u16, &Value) -> Option<GrantError>,
+    /// How our app at the provider is made, as the end of a sentence that begins with "To that end".
+    pub setup: &'static str,
+}
+
+/// Where a token request carries the client's id and secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientProof {
+    Form,
+    BasicAuth,
+}
+
+/// A key that a person makes at the provider.
+pub struct Key {
+    /// Whose key it is there, such as "a private app".
+    pub of: &'static str,
+    /// Where it is found and what it must allow.
+    pub hint: &'static str,
+    /// What it begins with.
+    pub placeholder: &'static str,
+}
+
+/// One kind of record.
+pub struct Kind {
+    /// External ids begin with it, as in `contact:51`.
+    pub object: &'static str,
+    /// The method that lists its records. A method's name has the provider in front.
+    pub list: &'static str,
+    /// The method that fetches records by id.
+    pub get: &'static str,
+    /// How many records one call of `get` fetches at most.
+    pub batch: usize,
+    pub sample: Option<Sample>,
+}
+
+/// Sample data of one kind: answers of the provider's own API, page by page.
+pub struct Sample {
+    /// A JSON array of answers.
+    pub pages: &'static str,
+    /// Where the records are in each answer, as a JSON pointer.
+    pub records: &'static str,
+    /// Adds to a record what the provider tells by another request.
+    pub complete: Option<fn(&mut Value)>,
+}
+
+/// A cap on a first sync.
+pub struct FirstSync {
+    pub max: &'static Setting,
+    /// What is counted, such as "files".
+    pub things: &'static str,
+}
+
+/// What the records of a type say of clients.
+#[derive(Clone, Copy)]
+pub enum Says {
+    /// Each record is a client. The facts come from it and from every related record; see [`super::client_facts`].
+    IsClient(fn(Told<'_>, &[Told<'_>]) -> Option<ClientFacts>),
+    /// Each record is rolled up into the clients that it mentions.
+    IsOfClients,
+}
+
+/// How a provider is read through an MCP server.
+pub struct Mcp {
+    /// The server, as people call it.
+    pub server: &'static str,
+    /// Names the server's address. No server is asked unless it is set.
+    pub url: &'static Setting,
+    /// The only tools that are ever called. Each of them reads.
+    pub tools: &'static [Tool],
+    /// Blanks of the provider's own in the tools' arguments, beside those of [`Tool::arguments`].
+    pub blanks: &'static [Blank],
+    /// The limits of the API behind the server, which is asked once for each call.
+    pub limits: &'static [&'static Limit],
+}
+
+impl ProviderSpec {
+    /// Whether sample data ships with the program.
+    pub fn has_samples(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.sample.is_some())
+    }
+}
+
+impl fmt::Debug for ProviderSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The name, as rows and addresses spell it.
+impl fmt::Display for ProviderSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+impl PartialEq for ProviderSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ProviderSpec {}
+
+impl Hash for ProviderSpec {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::ALL;
+
+    #[test]
+    fn every_description_is_complete_and_none_takes_anothers_names() {
+        let (mut names, mut types, mut limits, mut methods) = Default::default();
+        fn all_new<'a>(known: &mut HashSet<&'a str>, more: impl IntoIterator<Item = &'a str>) {
+            for name in more {
+                assert!(known.insert(name), "{name} is there twice");
+            }
+        }
+        for provider in ALL {
+            all_new(&mut names, [provider.name]);
+            all_new(&mut types, provider.document_types.iter().copied());
+            all_new(&mut limits, provider.limits.iter().map(|limit| limit.name));
+            all_new(&mut methods, provider.kinds.iter().flat_map(|kind| [kind.list, kind.get]));
+            assert!(provider.oauth.is_some() || provider.key.is_some(), "{provider} can be connected");
+            assert!(provider.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{provider}");
+            for (document_type, _) in provider.clients {
+                assert!(provider.document_types.contains(document_type), "{provider} has {document_type}");
+            }
+            let oauth = provider.oauth.iter();
+            let used =
+                oauth.flat_map(|oauth| [oauth.client_id, oauth.client_secret, oauth.authorize_url, oauth.token_url]);
+            let used =
+                used.chain(provider.mcp.iter().map(|mcp| mcp.url)).chain(provider.first_sync.iter().map(|cap| cap.max));
+            for setting in used {
+                assert!(
+                    provider.settings.iter().any(|known| known.env == setting.env),
+                    "{provider} lists {}",
+                    setting.env
+                );
+            }
+        }
+    }
+}
