@@ -49,9 +49,7 @@ pub fn expected(t: &Sources, provider: engine::pull::Provider) -> Vec<String> {
         ]
         .concat(),
         "google_drive" => named("file", t.fakes.drive().readable_ids()),
-        _ => {
-            [named("customer", books.ids("Customer")), named("invoice", books.ids("Invoice"))].concat()
-        }
+        _ => [named("customer", books.ids("Customer")), named("invoice", books.ids("Invoice"))].concat(),
     };
     all.sort();
     all
@@ -195,9 +193,7 @@ async fn changes_and_deletions_follow_and_facts_are_withdrawn() {
         t.sync(id).await;
     }
     t.run().await;
-    for (id, provider) in
-        [(hubspot, HUBSPOT), (quickbooks, QUICKBOOKS), (drive, DRIVE)]
-    {
+    for (id, provider) in [(hubspot, HUBSPOT), (quickbooks, QUICKBOOKS), (drive, DRIVE)] {
         let job = t.jobs(id).await.remove(0);
         assert_eq!((job.kind.as_str(), job.status.as_str()), ("delta", "completed"), "{job:?}");
         assert_eq!(t.documents(id).await, expected(&t, provider), "{provider}");

@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use domain::Caller;
 use engine::pull::{connect, jobs};
 use fakes::Manner;
-use testkit::sources::HUBSPOT;
 use testkit::Sources;
+use testkit::sources::HUBSPOT;
 
 use crate::pull_faults::{LISTS, run_for_hours, whole};
 

@@ -10,8 +10,8 @@ use engine::pull::{Providers, jobs};
 use fakes::{Manner, RetryAfter};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 use testkit::Sources;
+use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 
 pub const LISTS: &str = "/hubspot/crm";
 

@@ -102,11 +102,7 @@ async fn a_tool_that_quotes_a_401_has_the_token_refreshed_and_goes_on() {
         t.run().await;
         assert_eq!(trouble(&t, id, 0).await.0, "unauthorized", "{era}");
         assert_eq!(t.source(id).await.status, "active", "{era}");
-        assert_eq!(
-            t.fakes.counts(fakes::HUBSPOT).refreshes,
-            0,
-            "{era}: there is one way to refresh, at a claim"
-        );
+        assert_eq!(t.fakes.counts(fakes::HUBSPOT).refreshes, 0, "{era}: there is one way to refresh, at a claim");
 
         t.world.env.clock.advance(TimeDelta::seconds(2));
         t.run().await;

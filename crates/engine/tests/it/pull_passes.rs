@@ -7,8 +7,8 @@ use domain::JobKind;
 use engine::pull::jobs;
 use fakes::Manner;
 use serde_json::json;
-use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 use testkit::Sources;
+use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS};
 
 use crate::pull_faults::whole;
 

@@ -249,9 +249,8 @@ async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
     let t = Sources::new().await;
     let (env, tenant) = (&t.world.env, t.world.tenant_id);
     let start = async || {
-        let url = connect::authorize(env, tenant, b"mine", HUBSPOT, None, domain::Transport::Rest)
-            .await
-            .expect("a URL");
+        let url =
+            connect::authorize(env, tenant, b"mine", HUBSPOT, None, domain::Transport::Rest).await.expect("a URL");
         assert!(url.contains("code_challenge_method=S256"), "{url}");
         t.consent(HUBSPOT, &url).await
     };
@@ -264,10 +263,7 @@ async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
     let returned = start().await;
     assert!(unknown(connect::returned(env, other, b"mine", HUBSPOT, &returned).await), "another tenant");
     let returned = start().await;
-    assert!(
-        unknown(connect::returned(env, tenant, b"mine", QUICKBOOKS, &returned).await),
-        "another provider"
-    );
+    assert!(unknown(connect::returned(env, tenant, b"mine", QUICKBOOKS, &returned).await), "another provider");
     let mut returned = start().await;
     returned.state.push('x');
     assert!(unknown(connect::returned(env, tenant, b"mine", HUBSPOT, &returned).await), "another state");
