@@ -107,19 +107,6 @@ create index sync_jobs_finished_idx on public.sync_jobs (finished_at) where fini
 select tributary.protect('public.sync_jobs');
 grant select on public.sync_jobs to authenticated;
 
--- The old names.
-create view public.ingestion_jobs with (security_invoker = true) as
-select id, tenant_id, source_id, kind, status, items_processed, items_failed, error_message, error_details, started_at, finished_at,
-    created_at, updated_at
-from public.sync_jobs where kind <> 'backfill';
-create view public.historical_sync_jobs with (security_invoker = true) as
-select j.id, j.tenant_id, s.provider as integration_id, j.source_id as source_connection_id, j.status, j.priority, j.progress_percentage,
-    j.items_processed as records_processed, j.items_total as records_total, j.entities_extracted, j.relationships_extracted, j.last_heartbeat,
-    j.checkpoint_data, j.error_message as last_error, j.error_count, j.max_retries, j.started_at, j.finished_at, j.created_at, j.updated_at
-from public.sync_jobs j join public.connected_sources s on s.tenant_id = j.tenant_id and s.id = j.source_id
-where j.kind = 'backfill';
-grant select on public.ingestion_jobs, public.historical_sync_jobs to service_role, authenticated;
-
 -- Records that could not be read: each can be tried again or left out. Retention: until it is read, skipped for 90 days (task
 -- `retention`), or its source is forgotten.
 create table public.sync_failures (
@@ -200,36 +187,6 @@ create table tributary.reservations (
 create index reservations_tenant_idx on tributary.reservations (tenant_id);
 select tributary.protect('tributary.reservations');
 
--- Sets p_micros aside for reservation p_id, if what is spent this month, what others have set aside and this stay within p_cap.
--- Says `reserved`; `busy`, when others' reservations stand in the way; or `spent`.
-create function tributary.reserve(p_tenant uuid, p_id uuid, p_micros bigint, p_cap bigint, p_now timestamptz) returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    this_month date := date_trunc('month', p_now at time zone 'utc');
-    spent bigint;
-    set_aside bigint;
-begin
-    insert into tributary.budgets as b (tenant_id, month) values (p_tenant, this_month)
-        on conflict (tenant_id, month) do update set month = b.month; -- one at a time from here on
-    delete from tributary.reservations where tenant_id = p_tenant and made_at < p_now - interval '10 minutes';
-    -- In this order: what is settled between the two is counted twice, and not left out.
-    select coalesce(sum(micros), 0) into set_aside from tributary.reservations where tenant_id = p_tenant;
-    select coalesce(sum(cost_micros), 0) into spent from public.usage where tenant_id = p_tenant and month = this_month;
-    if spent + set_aside + p_micros <= p_cap then
-        insert into tributary.reservations (id, tenant_id, micros, made_at) values (p_id, p_tenant, p_micros, p_now);
-        return 'reserved';
-    end if;
-    if spent + p_micros <= p_cap then
-        return 'busy';
-    end if;
-    update tributary.budgets set refused_under_micros = p_cap where tenant_id = p_tenant and month = this_month;
-    return 'spent';
-end $$;
-revoke execute on function tributary.reserve(uuid, uuid, bigint, bigint, timestamptz) from public;
-grant execute on function tributary.reserve(uuid, uuid, bigint, bigint, timestamptz) to service_role;
-
 -- Turns at a provider, shared by all processes: so many units in so many seconds, or none until a time. No tenant: the key says whose it is.
 -- Retention: a day after its last use (task `retention`).
 create table tributary.gates (
@@ -245,28 +202,6 @@ alter table tributary.gates enable row level security;
 alter table tributary.gates force row level security;
 create policy service on tributary.gates to tributary_owner, service_role using (true) with check (true);
 grant select, insert, update, delete on tributary.gates to service_role;
-
--- Takes n of units that come back at p_units per p_secs; says how many seconds to wait first. Longer than p_patience: nothing is taken.
--- The machine's time whatever the test's clock says: it is the provider who counts.
-create function tributary.take_turn(p_key text, p_units float8, p_secs float8, n float8, p_patience float8) returns float8
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    left_over float8;
-    wait float8;
-begin
-    insert into tributary.gates (key, units, used_at) values (p_key, p_units, clock_timestamp()) on conflict do nothing;
-    select least(p_units, g.units + greatest(extract(epoch from clock_timestamp() - g.used_at), 0) * p_units / p_secs) - n
-    into left_over from tributary.gates g where g.key = p_key for update;
-    wait := greatest(-left_over, 0) * p_secs / p_units;
-    if wait <= p_patience then
-        update tributary.gates set units = left_over, used_at = clock_timestamp() where key = p_key;
-    end if;
-    return wait;
-end $$;
-revoke execute on function tributary.take_turn(text, float8, float8, float8, float8) from public;
-grant execute on function tributary.take_turn(text, float8, float8, float8, float8) to service_role;
 
 -- Who says something about whom, by external ids of one source; a client mentions itself. Written with the document, by remember().
 -- Retention: with its source.
@@ -335,104 +270,6 @@ create table public.forgotten (
 );
 select tributary.protect('public.forgotten');
 grant select on public.forgotten to authenticated;
-
--- A job follows its message, whoever moves it: a dead letter is a failed job, one that a person ended is a cancelled one, and one that is sent
--- again waits. The triggers are on pgmq's tables (sql/queue_hooks.sql), which are made after this.
-create function tributary.job_archived() returns trigger
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    update public.sync_jobs j
-    set status = case when coalesce(new.headers ->> 'state', 'dead') = 'dead' then 'failed' else 'cancelled' end,
-        error_message = case when coalesce(new.headers ->> 'state', 'dead') = 'dead' then coalesce(j.error_message, 'max_retries_exceeded')
-            else j.error_message end,
-        step = null, finished_at = now(), updated_at = now()
-    where j.id = (new.message ->> 'job_id')::uuid and j.tenant_id = (new.message ->> 'tenant_id')::uuid
-        and j.status in ('pending', 'running', 'paused');
-    return null;
-end $$;
-create function tributary.job_sent() returns trigger
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    update public.sync_jobs j set status = 'pending', step = null, error_message = null, finished_at = null, updated_at = now()
-    where j.id = (new.message ->> 'job_id')::uuid and j.tenant_id = (new.message ->> 'tenant_id')::uuid
-        and j.status in ('failed', 'cancelled', 'paused')
-        -- While another one is live this one stays over, and its lane ends the message.
-        and not exists (select from public.sync_jobs o where o.source_id = j.source_id and o.id <> j.id
-            and o.status in ('pending', 'running', 'paused') and (o.kind = 'backfill') = (j.kind = 'backfill'));
-    return null;
-end $$;
-revoke execute on function tributary.job_archived() from public;
-revoke execute on function tributary.job_sent() from public;
-
--- The queue, for whoever works on it from outside. Only queues of this list: a service's key is no way to every queue.
-create function tributary.check_queue(queue_name text) returns text
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if queue_name is distinct from 'ingestion_queue' then
-        raise exception '% is no queue of this contract', coalesce(queue_name, 'null') using errcode = 'invalid_parameter_value';
-    end if;
-    return queue_name;
-end $$;
--- pgmq may still be closed to us here; its functions are looked up when these run.
-set local check_function_bodies = off;
-create function public.ingestion_enqueue(queue_name text, message jsonb, delay integer default 0) returns bigint
-language sql security definer
-set search_path = pg_catalog, pg_temp
-as $$ select pgmq.send(tributary.check_queue(queue_name), message, delay) $$;
-create function public.ingestion_read(queue_name text, vt integer default 300, qty integer default 1)
-returns table (msg_id bigint, read_ct integer, enqueued_at timestamptz, vt timestamptz, message jsonb)
-language sql security definer
-set search_path = pg_catalog, pg_temp
-as $$ select r.msg_id, r.read_ct, r.enqueued_at, r.vt, r.message from pgmq.read(tributary.check_queue($1), $2, $3) r $$;
-create function public.ingestion_delete(queue_name text, msg_id bigint, read_ct integer default null) returns boolean
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    n bigint;
-begin
-    execute format('delete from pgmq.%I where msg_id = $1 and ($2 is null or read_ct = $2)', 'q_' || tributary.check_queue(queue_name))
-        using ingestion_delete.msg_id, ingestion_delete.read_ct;
-    get diagnostics n = row_count;
-    return n > 0;
-end $$;
-create function public.ingestion_archive(queue_name text, msg_id bigint, read_ct integer default null) returns boolean
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    n bigint;
-begin
-    execute format(
-        'with gone as (
-             delete from pgmq.%1$I where msg_id = $1 and ($2 is null or read_ct = $2)
-             returning msg_id, read_ct, enqueued_at, vt, message, headers)
-         insert into pgmq.%2$I (msg_id, read_ct, enqueued_at, vt, message, headers)
-         select msg_id, read_ct, enqueued_at, vt, message, headers from gone',
-        'q_' || tributary.check_queue(queue_name), 'a_' || queue_name)
-        using ingestion_archive.msg_id, ingestion_archive.read_ct;
-    get diagnostics n = row_count;
-    return n > 0;
-end $$;
-do $$
-declare
-    f regprocedure;
-begin
-    for f in
-        select oid from pg_proc where pronamespace = 'public'::regnamespace
-            and proname in ('ingestion_enqueue', 'ingestion_read', 'ingestion_delete', 'ingestion_archive')
-    loop
-        execute format('revoke execute on function %s from public, anon, authenticated', f);
-        execute format('grant execute on function %s to service_role', f);
-    end loop;
-end $$;
-revoke execute on function tributary.check_queue(text) from public;
 
 -- A session keeps its plan of a foreign-key check. While a table is empty, all indexes that begin with the tenant cost the same and the
 -- youngest is taken: a first sync then reads all of the tenant's rows for every chunk. So the key is made the youngest. (A table with rows

@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use domain::Clock;
 use store::embedded::{Embedded, Running, Users};
+use store::migrate::{self, Applied};
 use store::vault::Vault;
-use store::{ConnectTo, Db, migrate};
+use store::{ConnectTo, Db};
 
 use crate::work::lanes;
 use crate::{Config, Env};
@@ -76,7 +77,7 @@ impl Database {
         Ok(())
     }
 
-    pub async fn migrate(&self) -> anyhow::Result<Vec<&'static str>> {
+    pub async fn migrate(&self) -> anyhow::Result<Applied> {
         let lanes: Vec<&str> = lanes::ALL.iter().map(|lane| lane.name).collect();
         migrate::run(&self.admin, self.login.login(), &lanes).await.context("the database could not be migrated")
     }
@@ -115,9 +116,13 @@ pub async fn wait_for_schema(env: &Env) -> anyhow::Result<()> {
     )
 }
 
-/// The schema, and whether what a migration does after it is done too.
+/// The schema, and whether queues and functions have followed it.
 async fn schema_version(env: &Env) -> store::Result<(Option<i32>, bool)> {
     let mut conn = env.db.acquire().await?;
+    let version = migrate::version(&mut conn).await?;
+    if version < Some(migrate::wanted_version()) {
+        return Ok((version, false));
+    }
     let lanes: Vec<&str> = lanes::ALL.iter().map(|lane| lane.name).collect();
-    Ok((migrate::version(&mut conn).await?, migrate::is_complete(&mut conn, &lanes).await?))
+    Ok((version, migrate::is_complete(&mut conn, &lanes).await?))
 }

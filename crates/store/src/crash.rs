@@ -93,6 +93,8 @@ points! {
     ForgetBeforeCommit = "forget.before_commit",
     /// A migration has run, nothing is committed.
     MigrateBeforeCommit = "migrate.before_commit",
+    /// Functions are replaced, nothing is committed.
+    MigrateFunctions = "migrate.functions",
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

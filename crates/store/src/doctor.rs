@@ -149,7 +149,14 @@ async fn schema(conn: &mut PgConnection) -> Result<Check> {
             "this database has not been set up",
             "run `tributary migrate` (or `tributary up`, which does it)",
         ),
-        Some(version) if version == wanted => Check::ok("schema", format!("version {version}")),
+        Some(version) if version == wanted && migrate::has_functions(conn).await? => {
+            Check::ok("schema", format!("version {version}"))
+        }
+        Some(version) if version == wanted => Check::bad(
+            "schema",
+            format!("version {version}, with the functions of another binary"),
+            "run `tributary migrate`",
+        ),
         Some(version) if version < wanted => {
             Check::bad("schema", format!("version {version}; this binary wants {wanted}"), "run `tributary migrate`")
         }

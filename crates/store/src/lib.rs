@@ -18,6 +18,7 @@ pub mod doctor;
 pub mod embedded;
 pub mod failures;
 pub mod forgotten;
+pub mod functions;
 pub mod gates;
 pub mod indexes;
 pub mod jobs;

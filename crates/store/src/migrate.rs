@@ -1,6 +1,7 @@
-//! Migrations: forward only, under one lock, each in its own transaction, so that a crash leaves the whole of one or nothing.
+//! Migrations: forward only, under one lock, each in its own transaction, so that a crash leaves a whole migration or nothing of it. The functions
+//! follow in one transaction of their own.
 //!
-//! A statement that waits for a lock gives up after a second and the migration is tried again: work in flight goes first.
+//! A statement that waits for a lock gives up after a second, and the migration is tried again: work in flight goes first.
 
 use std::time::Duration;
 
@@ -10,61 +11,127 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection};
 
 use crate::crash::{self, Point};
 use crate::db::ConnectTo;
+use crate::functions::{self, FUNCTIONS, Function};
 use crate::{Error, Result, queue};
 
-/// In order; a test holds this list against the folder. Never edited once merged.
-pub const MIGRATIONS: &[(&str, &str)] = &[
-    ("0001_callers", include_str!("../../../migrations/0001_callers.sql")),
-    ("0002_work", include_str!("../../../migrations/0002_work.sql")),
-    ("0003_tracking", include_str!("../../../migrations/0003_tracking.sql")),
-    ("0004_blobs", include_str!("../../../migrations/0004_blobs.sql")),
-    ("0005_memory", include_str!("../../../migrations/0005_memory.sql")),
-    ("0006_intake", include_str!("../../../migrations/0006_intake.sql")),
-    ("0007_door", include_str!("../../../migrations/0007_door.sql")),
-    ("0008_agents", include_str!("../../../migrations/0008_agents.sql")),
-    ("0009_recordings", include_str!("../../../migrations/0009_recordings.sql")),
-    ("0010_hands", include_str!("../../../migrations/0010_hands.sql")),
-    ("0011_sources", include_str!("../../../migrations/0011_sources.sql")),
+/// One step of the schema.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    pub name: &'static str,
+    pub sql: &'static str,
+    /// Hashes of earlier texts that count as this one: they also held functions, which are files of their own now ([`functions`]).
+    pub earlier: &'static [&'static str],
+}
+
+macro_rules! files {
+    ($($name:literal $(was $earlier:literal)*),* $(,)?) => {
+        &[$(Migration {
+            name: $name,
+            sql: include_str!(concat!("../../../migrations/", $name, ".sql")),
+            earlier: &[$($earlier),*],
+        }),*]
+    };
+}
+
+/// In order; a test compares this list with the folder. A migration is never edited once merged.
+pub const MIGRATIONS: &[Migration] = files![
+    "0001_callers",
+    "0002_work",
+    "0003_tracking",
+    "0004_blobs",
+    "0005_memory" was "69f951ecbee5cd22593030f93bdb95df20edc35fff0bf7e1864db175df0e8f80",
+    "0006_intake" was "092e2d8ad2a4449af39a2eabc3253b026857d43e975aabc9c24a5b0bf7cd8c35",
+    "0007_door" was "1466e3ac903ac55e57462d30ab93240328e2b43b1f83dd0dfa3bb12381037437",
+    "0008_agents" was "6e5bfc74bd13fff50c568d9bb3757328fa9b100cad3cdd654de7629b8ed4cac0",
+    "0009_recordings",
+    "0010_hands" was "a63d1a117cfba81a63f1131c21845cd836e99e18ffcd2f967dc2d6272f9b58a6",
+    "0011_sources" was "6b7bdb390c0d4b5525f6e7ac759f0d62201370ae6c2f5d65807f1bc00b957542",
+    "0012_functions",
 ];
 
 /// The schema this binary works with.
 pub fn wanted_version() -> i32 {
-    i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
+    number(MIGRATIONS.len())
+}
+
+fn number(n: usize) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
 }
 
 /// Any number: the same in every version, so that two binaries never migrate at once.
 const LOCK: i64 = 0x7472_6962_7574_6172;
 
-/// Brings a database to this binary's schema and makes sure that every lane has its queue. `admin` may create roles and
-/// extensions; `login` is the role the pool uses. Safe to repeat and to interrupt.
-pub async fn run(admin: &ConnectTo, login: &str, lanes: &[&str]) -> Result<Vec<&'static str>> {
-    run_list(admin, login, lanes, MIGRATIONS).await
+/// The names of what a migration changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    pub migrations: Vec<&'static str>,
+    pub functions: Vec<&'static str>,
 }
 
-/// The same with another list, for tests of what a coming migration meets.
-pub async fn run_list(
+impl Applied {
+    pub fn is_empty(&self) -> bool {
+        self.migrations.is_empty() && self.functions.is_empty()
+    }
+
+    /// In words: every migration by its name, the functions by their number.
+    pub fn told(&self) -> String {
+        let mut parts: Vec<String> = self.migrations.iter().map(|name| (*name).to_owned()).collect();
+        if !self.functions.is_empty() {
+            parts.push(format!("functions ({})", self.functions.len()));
+        }
+        parts.join(", ")
+    }
+}
+
+/// Brings a database to this binary's schema and makes sure that every lane has its queue. `admin` may create roles and
+/// extensions; `login` is the role the pool uses. Safe to repeat and to interrupt.
+pub async fn run(admin: &ConnectTo, login: &str, lanes: &[&str]) -> Result<Applied> {
+    run_lists(admin, login, lanes, MIGRATIONS, FUNCTIONS).await
+}
+
+/// The same with other lists, for tests of what was and of what may come.
+pub async fn run_lists(
     admin: &ConnectTo,
     login: &str,
     lanes: &[&str],
-    migrations: &[(&'static str, &'static str)],
-) -> Result<Vec<&'static str>> {
+    migrations: &[Migration],
+    functions: &[Function],
+) -> Result<Applied> {
     let mut conn = admin.0.clone().application_name("tributary migrate").connect().await?;
     sqlx::query("select pg_advisory_lock($1)").bind(LOCK).execute(&mut conn).await?;
     prepare(&mut conn, login).await?;
     install_pgmq(&mut conn, &admin.0).await?;
     sqlx::raw_sql("set role tributary_owner; set lock_timeout = '1s'").execute(&mut conn).await?;
-    let applied = apply(&mut conn, migrations).await?;
-    // As the administrator: where pgmq is an extension its schema is nobody else's.
+    let mut applied = Applied { migrations: apply(&mut conn, migrations).await?, functions: Vec::new() };
+    // As the administrator: where pgmq is an extension its schema belongs to nobody else.
     sqlx::raw_sql("reset role").execute(&mut conn).await?;
     for lane in lanes {
         queue::create(&mut conn, lane).await?;
     }
     sqlx::raw_sql(include_str!("sql/grants.sql")).execute(&mut conn).await?;
+    // A newer binary's schema comes with newer functions, which stay.
+    if !functions.is_empty() && version(&mut conn).await? <= Some(number(migrations.len())) {
+        sqlx::raw_sql("set role tributary_owner").execute(&mut conn).await?;
+        applied.functions = functions::apply(&mut conn, functions).await?;
+        sqlx::raw_sql("reset role").execute(&mut conn).await?;
+    }
     if lanes.contains(&"ingestion_queue") {
-        sqlx::raw_sql(include_str!("sql/queue_hooks.sql")).execute(&mut conn).await?;
+        add_hooks(&mut conn).await?;
     }
     conn.close().await?; // and with the session the lock
     Ok(applied)
+}
+
+/// Puts our triggers on tables of pgmq's.
+async fn add_hooks(conn: &mut PgConnection) -> Result<()> {
+    for attempt in 1.. {
+        let done = sqlx::raw_sql(include_str!("sql/queue_hooks.sql")).execute(&mut *conn).await;
+        let done = done.map(|_| ()).map_err(Error::from);
+        if !gave_way(&done, "queue hooks", attempt).await {
+            return done;
+        }
+    }
+    Ok(())
 }
 
 /// Roles are cluster-wide: two databases being prepared at once can meet in the catalog and one is told to try again.
@@ -110,7 +177,7 @@ async fn install_pgmq(conn: &mut PgConnection, admin: &PgConnectOptions) -> Resu
     installed.map_err(|error| Error::Refused { what: format!("pgmq could not be installed: {error}") })
 }
 
-async fn apply(conn: &mut PgConnection, migrations: &[(&'static str, &'static str)]) -> Result<Vec<&'static str>> {
+async fn apply(conn: &mut PgConnection, migrations: &[Migration]) -> Result<Vec<&'static str>> {
     if version(conn).await?.is_none() {
         sqlx::raw_sql(include_str!("sql/migrations_table.sql")).execute(&mut *conn).await?;
     }
@@ -119,11 +186,10 @@ async fn apply(conn: &mut PgConnection, migrations: &[(&'static str, &'static st
             .fetch_all(&mut *conn)
             .await?;
     let mut applied = Vec::new();
-    for (index, (name, sql)) in migrations.iter().enumerate() {
-        let version = i32::try_from(index).unwrap_or(i32::MAX) + 1;
-        let sha256 = Sha256::digest(sql.as_bytes()).to_vec();
+    for (index, migration) in migrations.iter().enumerate() {
+        let (version, name) = (number(index) + 1, migration.name);
         match known.iter().find(|(known, _)| *known == version) {
-            Some((_, recorded)) if *recorded == sha256 => {}
+            Some((_, recorded)) if migration.is(recorded) => {}
             Some(_) => {
                 return Err(Error::Refused {
                     what: format!(
@@ -132,37 +198,56 @@ async fn apply(conn: &mut PgConnection, migrations: &[(&'static str, &'static st
                 });
             }
             None => {
-                apply_one(conn, version, name, sql, &sha256).await?;
-                applied.push(*name);
+                apply_one(conn, version, migration).await?;
+                applied.push(name);
             }
         }
     }
     Ok(applied)
 }
 
-async fn apply_one(conn: &mut PgConnection, version: i32, name: &str, sql: &'static str, sha256: &[u8]) -> Result<()> {
+impl Migration {
+    fn sha256(&self) -> Vec<u8> {
+        Sha256::digest(self.sql.as_bytes()).to_vec()
+    }
+
+    /// Whether this hash is of this migration, as it is or as it was.
+    fn is(&self, sha256: &[u8]) -> bool {
+        self.sha256() == sha256 || self.earlier.contains(&domain::hex::encode(sha256).as_str())
+    }
+}
+
+async fn apply_one(conn: &mut PgConnection, version: i32, migration: &Migration) -> Result<()> {
     for attempt in 1.. {
         let tried = async {
             let mut tx = conn.begin().await?;
-            sqlx::raw_sql(sql).execute(&mut *tx).await?;
+            sqlx::raw_sql(migration.sql).execute(&mut *tx).await?;
             sqlx::query("insert into tributary.migrations (version, name, sha256) values ($1, $2, $3)")
                 .bind(version)
-                .bind(name)
-                .bind(sha256)
+                .bind(migration.name)
+                .bind(migration.sha256())
                 .execute(&mut *tx)
                 .await?;
             crash::at(Point::MigrateBeforeCommit)?;
             Ok(tx.commit().await?)
         };
-        match tried.await {
-            Err(error @ Error::Database(_)) if error.code().as_deref() == Some("55P03") && attempt < 60 => {
-                tracing::info!(name, attempt, "migration {name} waits for a lock, will try again");
-                tokio::time::sleep(Duration::from_millis(200 + 100 * attempt.min(8))).await;
-            }
-            done => return done,
+        let done = tried.await;
+        if !gave_way(&done, migration.name, attempt).await {
+            return done;
         }
     }
     Ok(())
+}
+
+/// Whether the step gave way to the holder of a lock and shall be tried again; then it has waited a moment.
+pub(crate) async fn gave_way<T>(done: &Result<T>, what: &str, attempt: u64) -> bool {
+    let is_locked = done.as_ref().is_err_and(|error| error.code().as_deref() == Some("55P03"));
+    if !is_locked || attempt >= 60 {
+        return false;
+    }
+    tracing::info!(what, attempt, "migration: {what} waits for a lock, will try again");
+    tokio::time::sleep(Duration::from_millis(200 + 100 * attempt.min(8))).await;
+    true
 }
 
 /// The schema the database has, or none when it was never migrated.
@@ -175,9 +260,17 @@ pub async fn version(conn: &mut PgConnection) -> Result<Option<i32>> {
     Ok(sqlx::query_scalar("select max(version) from tributary.migrations").fetch_one(conn).await?)
 }
 
-/// Whether the session's role may use everything that a migration sets up last: the queues of these lanes, and what is not ours.
+/// Whether a database of at least this binary's schema also has what a migration sets up last: the queues of these lanes, rights on what is not
+/// ours, and the functions.
 pub async fn is_complete(conn: &mut PgConnection, lanes: &[&str]) -> Result<bool> {
-    Ok(sqlx::query_scalar(include_str!("sql/migrated.sql")).bind(lanes).fetch_one(conn).await?)
+    let has_queues: bool =
+        sqlx::query_scalar(include_str!("sql/migrated.sql")).bind(lanes).fetch_one(&mut *conn).await?;
+    Ok(has_queues && has_functions(conn).await?)
+}
+
+/// Whether a database of at least this binary's schema has this binary's functions, or those of a newer schema.
+pub async fn has_functions(conn: &mut PgConnection) -> Result<bool> {
+    Ok(version(conn).await? > Some(wanted_version()) || functions::are_applied(conn).await?)
 }
 
 /// Creates a database; used for the embedded server's own and for tests' clones.
@@ -210,7 +303,7 @@ mod tests {
             .map(|entry| entry.expect("entry").path().file_stem().expect("name").to_string_lossy().into_owned())
             .collect();
         files.sort();
-        let listed: Vec<&str> = MIGRATIONS.iter().map(|(name, _)| *name).collect();
+        let listed: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.name).collect();
         assert_eq!(files, listed);
     }
 }

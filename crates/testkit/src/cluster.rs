@@ -65,7 +65,8 @@ impl Cluster {
         database
     }
 
-    fn existing(&self, name: &str) -> Database {
+    /// A database of this server, as it is.
+    pub fn existing(&self, name: &str) -> Database {
         let running = self.running();
         let password = self.embedded.login_password().expect("the login's password");
         let url =

@@ -28,3 +28,4 @@ mod spend;
 mod suite;
 mod tokens;
 mod tracking;
+mod upgrade;

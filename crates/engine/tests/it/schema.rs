@@ -4,6 +4,8 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use domain::{Scope, Secret};
 use sqlx::Row as _;
+use store::functions::FUNCTIONS;
+use store::migrate::{Migration, run_lists};
 use store::queue::Queue;
 use store::vault::Vault;
 use testkit::{Cluster, World, effects};
@@ -84,9 +86,9 @@ async fn migrations_run_on_the_second_server_and_again_and_beside_each_other() {
     let second = cluster.database("seventeen");
     let first = store::migrate::run(&admin, store::embedded::LOGIN, &["upkeep"]);
     let (applied, _) = tokio::join!(first, second);
-    assert_eq!(applied.expect("migrations").len(), store::migrate::MIGRATIONS.len());
+    assert_eq!(applied.expect("migrations").migrations.len(), store::migrate::MIGRATIONS.len());
     let again = store::migrate::run(&admin, store::embedded::LOGIN, &["upkeep"]).await.expect("migrations, again");
-    assert_eq!(again, [] as [&str; 0]);
+    assert!(again.is_empty(), "{again:?}");
     let world = World::with(cluster.database("seventeen").await, domain::Clock::System).await;
     effects::send(&world.env.db, world.tenant_id, Uuid::now_v7(), "ok").await.expect("sent");
     assert_eq!(world.run_lanes(effects::lanes(None)).await, 1);
@@ -230,22 +232,41 @@ async fn a_migration_killed_before_its_commit_is_run_again_whole() {
         let ended = migrate("migrate.before_commit:abort:2").ended_within(limit).await;
         assert!(ended.is_some(), "round {nth} does not end");
     }
+    // The last round went on to the functions. They are killed too, when there is one to replace.
+    let functions = "select count(*) from tributary.functions";
+    let mut admin = store::bench::administrator(&running.admin.database("killed")).await.expect("the superuser");
+    sqlx::raw_sql("delete from tributary.functions").execute(&mut admin).await.expect("as before the functions");
+    let start = testkit::process::Start {
+        program: crate::suite::CRASHLING,
+        args: &["--migrate"],
+        database_url: &url,
+        crash: Some("migrate.functions:abort"),
+        env: &[],
+    };
+    let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+    assert_eq!(ended.and_then(|status| status.signal()), Some(9), "functions");
+    let n: i64 = sqlx::query_scalar(functions).fetch_one(&mut admin).await.expect("a count");
+    assert_eq!(n, 0, "all of them or none");
+    let start = testkit::process::Start { crash: None, ..start };
+    let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+    assert!(ended.is_some_and(|status| status.success()), "functions, again");
     let applied =
         store::migrate::run(&running.admin.database("killed"), "postgres", &["upkeep"]).await.expect("migrations");
-    assert_eq!(applied, [] as [&str; 0], "every migration was applied, one more each round");
+    assert!(applied.is_empty(), "every migration was applied, one more each round: {applied:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_that_meets_a_lock_waits_its_turn_and_no_claim_fails() {
     let world = World::now().await;
-    let coming = ("0099_coming", "alter table public.effects add column coming int");
+    let coming =
+        Migration { name: "0099_coming", sql: "alter table public.effects add column coming int", earlier: &[] };
     let list = [store::migrate::MIGRATIONS, &[coming]].concat();
     let mut holder = world.env.db.begin().await.expect("a transaction");
     effects::send(&world.env.db, world.tenant_id, Uuid::now_v7(), "ok").await.expect("sent");
     sqlx::query("lock table public.effects in access share mode").execute(&mut *holder).await.expect("a lock");
     let admin = world.database.admin.clone();
     let migrating =
-        tokio::spawn(async move { store::migrate::run_list(&admin, store::embedded::LOGIN, &["upkeep"], &list).await });
+        tokio::spawn(async move { run_lists(&admin, store::embedded::LOGIN, &["upkeep"], &list, FUNCTIONS).await });
     // While it waits behind the holder everybody else waits behind it: for a second at most, then it steps back.
     let begun = std::time::Instant::now();
     let mut done = 0;
@@ -255,7 +276,7 @@ async fn a_migration_that_meets_a_lock_waits_its_turn_and_no_claim_fails() {
     assert_eq!(done, 1, "F35: work stood still behind a waiting migration");
     assert!(!migrating.is_finished(), "the migration did not meet the lock");
     holder.rollback().await.expect("released");
-    assert_eq!(migrating.await.expect("no panic").expect("migrated"), ["0099_coming"]);
+    assert_eq!(migrating.await.expect("no panic").expect("migrated").migrations, ["0099_coming"]);
 }
 
 /// What a hosted database gives: a role that may create roles, and no superuser.

@@ -13,9 +13,9 @@ pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
     let released = database.release(&config).await;
     let applied = applied?;
     released?;
-    match applied.as_slice() {
-        [] => println!("up to date: schema {}", store::migrate::wanted_version()),
-        applied => println!("applied {}: schema {}", applied.join(", "), store::migrate::wanted_version()),
+    match applied.is_empty() {
+        true => println!("up to date: schema {}", store::migrate::wanted_version()),
+        false => println!("applied {}: schema {}", applied.told(), store::migrate::wanted_version()),
     }
     Ok(ExitCode::SUCCESS)
 }

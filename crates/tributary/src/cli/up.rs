@@ -89,7 +89,7 @@ async fn serve_all(
 ) -> anyhow::Result<ExitCode> {
     let applied = database.migrate().await?;
     if !applied.is_empty() {
-        tracing::info!("database set up: {} migrations", applied.len());
+        tracing::info!("database set up: {}", applied.told());
     }
     let env = database.env(config)?;
     let link = key::new_link(&env, None).await?;

@@ -1,0 +1,12 @@
+-- tributary.party.sql: the address an event carries: the sender's, or the receiver's of an outbound one.
+-- Intake puts the library's form (`from_key`, `to_key`) beside the address as it was sent; that form goes first.
+create or replace function tributary.party(p_direction text, p_metadata jsonb) returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when p_direction = 'outbound' then coalesce(p_metadata ->> 'to_key', case jsonb_typeof(p_metadata -> 'to')
+            when 'array' then p_metadata -> 'to' ->> 0 else p_metadata ->> 'to' end)
+        else coalesce(p_metadata ->> 'from_key', case jsonb_typeof(p_metadata -> 'from')
+            when 'array' then p_metadata -> 'from' ->> 0 else p_metadata ->> 'from' end) end
+$$;
