@@ -1,4 +1,4 @@
--- public.claim_stale_activity.sql: claims up to p_limit activities that have been raw for five minutes, the oldest first.
+-- public.claim_stale_activity.sql: claims up to p_limit raw activities older than STALE_AFTER (domain::activity), the oldest first.
 -- The person's own, everyone's, and others' where the owner allows it.
 -- `p_source_types` narrows the kinds of content that the person's agents are handed: an agent that cannot hear leaves calls to others.
 -- The form without kinds of content: beside this one a call with two arguments would be ambiguous.
@@ -19,7 +19,7 @@ begin
     with picked as (
         select a.id, a.created_at from public.activities a
         left join public.sales owner on owner.tenant_id = a.tenant_id and owner.id = a.sales_id
-        where a.tenant_id = agent.tenant_id and a.processing_status = 'raw' and a.created_at < now() - interval '5 minutes'
+        where a.tenant_id = agent.tenant_id and a.processing_status = 'raw' and a.created_at < now() - {{STALE_AFTER}}
             and (a.sales_id is null or a.sales_id = agent.id or owner.allow_remote_processing)
             and a.raw_data ->> 'source_type' = any (source_types)
         order by a.created_at limit most for update of a skip locked

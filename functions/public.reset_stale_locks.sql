@@ -1,7 +1,7 @@
--- public.reset_stale_locks.sql: gives back the locks that nobody renewed for 30 minutes; returns how many.
+-- public.reset_stale_locks.sql: gives back the locks that nobody renewed for RESET_AFTER (domain::activity); returns how many.
 create or replace function public.reset_stale_locks() returns integer
 language sql security definer
 set search_path = pg_catalog, pg_temp
-as $$ select tributary.recover_locks(interval '30 minutes') $$;
+as $$ select count(*)::int from tributary.recover_activities(true) $$;
 revoke execute on function public.reset_stale_locks() from public;
 grant execute on function public.reset_stale_locks() to service_role, authenticated;

@@ -1,4 +1,4 @@
-//! What went wrong with an item, and what its lane does about it. Retry policy lives here and nowhere else.
+//! What went wrong with an item of a lane, and what the lane does about it: the retry rule of every lane. (That of activities is in [`crate::activity`].)
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub mod source;
 pub mod text;
 pub mod words;
 
-pub use activity::{ActivityType, Direction};
+pub use activity::{ActivityType, Direction, NodeStatus, ProcessingStatus};
 pub use address::{Region, normal_address};
 pub use blob::BlobKey;
 pub use caller::{Caller, Scope};

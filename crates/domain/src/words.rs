@@ -1,5 +1,10 @@
 //! Enums whose variants are words: rows, messages, the API and the command line use the same word. An unknown word is an error.
 
+/// A word that is none of its enum's.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnknownWord(pub String);
+
 /// Declares such an enum. It parses (`FromStr`, serde) and prints (`as_str`, `Display`, serde) its words, and lists its variants (`ALL`).
 #[macro_export]
 macro_rules! words {
@@ -24,6 +29,14 @@ macro_rules! words {
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
+            }
+        }
+
+        /// For rows: `#[sqlx(try_from = "String")]`.
+        impl TryFrom<String> for $name {
+            type Error = $crate::words::UnknownWord;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse().map_err($crate::words::UnknownWord)
             }
         }
 

@@ -1,8 +1,9 @@
-//! What a person does about an activity: have it processed again, end it, say whose it is.
+//! What a person does about an activity: retry it, skip it, link it to a contact.
 
 use std::collections::HashMap;
 
 use domain::{ActivityId, ContactId, Notice, Op, TenantId};
+use store::claims::Changed;
 use store::queue::Queue;
 use store::{Tx, activities, contacts, dead_letters};
 use uuid::Uuid;
@@ -11,13 +12,13 @@ use crate::Env;
 use crate::work::Lane as _;
 use crate::work::lanes::remember_activity::RememberActivity;
 
-/// Has a failed activity processed again. `false`: none that failed.
+/// Has a failed activity processed again. `false`: there is none, or it has not failed.
 pub async fn retry(env: &Env, tenant_id: TenantId, id: ActivityId) -> store::Result<bool> {
     let retried = env.db.write(async |tx| retry_all(tx, tenant_id, &[id.0]).await).await?;
     Ok(retried == 1)
 }
 
-/// The same for those of them that are dead letters; returns how many were.
+/// Has those of these activities that are dead letters processed again; returns how many.
 pub async fn replay(env: &Env, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<usize> {
     let replayed = env.db.write(async |tx| {
         let dead = dead_letters::among(tx, tenant_id, ids).await?;
@@ -35,7 +36,7 @@ async fn retry_all(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Res
     Ok(retried.len())
 }
 
-/// Ends an activity that nobody shall process. `false`: it is done already, or there is none.
+/// Ends an activity unprocessed. `false`: it is completed, or there is none.
 pub async fn skip(env: &Env, tenant_id: TenantId, id: ActivityId, by: &str) -> store::Result<bool> {
     let skipped = env.db.write(async |tx| {
         let is_done = activities::skip(tx, tenant_id, id, by).await?;
@@ -47,15 +48,15 @@ pub async fn skip(env: &Env, tenant_id: TenantId, id: ActivityId, by: &str) -> s
     skipped.await
 }
 
-/// What linking did.
+/// The outcome of linking an activity to a contact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linked {
-    /// Others of the same address, which are this contact's too now.
+    /// How many other activities of the same address were linked too.
     pub others: usize,
 }
 
-/// Says whose an activity is. With `is_address_theirs` its address becomes the contact's, and other events of it are linked too. None: no such
-/// activity or contact.
+/// Links an activity to a contact. With `is_address_theirs` its address becomes the contact's, and other activities of that address are linked too.
+/// None: there is no such activity or contact.
 pub async fn link(
     env: &Env,
     tenant_id: TenantId,
@@ -79,7 +80,7 @@ pub async fn link(
     linked.await
 }
 
-/// The documents of these activities are somebody's now.
+/// Has activities remembered again whose contact has changed.
 pub(crate) async fn remember_again(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<()> {
     let messages: Vec<RememberActivity> =
         ids.iter().map(|id| RememberActivity { activity_id: ActivityId(*id) }).collect();
@@ -90,11 +91,11 @@ pub(crate) async fn remember_again(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid
     Ok(())
 }
 
-/// To be told after the commit of activities that wait for an agent again, where several tenants have some.
-pub(crate) fn waiting_again(rows: &[(TenantId, Uuid)]) -> Vec<Notice> {
+/// The notices of activities, of one tenant or several, that wait for an agent again.
+pub(crate) fn waiting_again(rows: &[Changed]) -> Vec<Notice> {
     let mut by_tenant: HashMap<TenantId, Vec<Uuid>> = HashMap::new();
-    for (tenant_id, id) in rows {
-        by_tenant.entry(*tenant_id).or_default().push(*id);
+    for row in rows {
+        by_tenant.entry(row.tenant_id).or_default().push(row.id);
     }
     let told = |(tenant_id, ids): (&TenantId, &Vec<Uuid>)| {
         let mut notices: Vec<Notice> = Notice::activities(*tenant_id, ids, Op::Update).collect();
@@ -104,7 +105,7 @@ pub(crate) fn waiting_again(rows: &[(TenantId, Uuid)]) -> Vec<Notice> {
     by_tenant.iter().flat_map(told).collect()
 }
 
-/// Wakes agents as if something had come just now. It names no row, so nobody is told of an insert that was none.
+/// Wakes agents as if an activity had arrived. It names no row, so that no reader takes it for an insert.
 fn something_to_claim(tenant_id: TenantId) -> Notice {
     Notice { tenant_id: Some(tenant_id), kind: "activities".into(), id: String::new(), op: Op::Insert, ids: Vec::new() }
 }

@@ -1,9 +1,10 @@
-//! Who could take an activity that waits, by the rules of the claim functions, and about how long that will be.
+//! Who could claim a waiting activity, by the rules of the claim functions (`domain::activity`; a test compares both), and about how long it waits.
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use domain::Caller;
+use domain::activity::open_to_others_at;
 use store::nodes::{self, Node, State};
 use store::people::{self, Person};
 use store::waiting::{self, Pace, Waiting};
@@ -11,36 +12,34 @@ use uuid::Uuid;
 
 use crate::{Env, enrich};
 
-/// So many of those that wait are looked at, the oldest.
+/// How many waiting activities are looked at, the oldest first.
 pub const MOST: i64 = 1_000;
-/// From then on anybody may take work whose owner allows it (`claim_stale_activity`), however patient that owner is.
-const STALE_MINUTES: i32 = 5;
 
-/// Who is there, what waits, and for whom.
+/// The tenant's people and devices, and the activities that wait.
 #[derive(Clone, Debug)]
 pub struct Overview {
     pub people: Vec<Person>,
     pub nodes: Vec<Node>,
     pub is_built_in_on: bool,
     pub claimable: Claimable,
-    places: HashMap<Uuid, Place>,
+    waits: HashMap<Uuid, Wait>,
     paces: Vec<Pace>,
 }
 
-/// How many wait for whom, of the oldest [`MOST`].
+/// How many activities wait for whom, of the oldest [`MOST`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claimable {
-    /// For an agent of their owner's, which is there.
+    /// For an agent of their owner, which is online.
     pub own: usize,
-    /// For anybody's.
+    /// For any agent: they have no owner.
     pub global: usize,
-    /// Left by their owner's agents for so long that others may take them.
+    /// For other agents: they waited so long for their owner's that others may claim them.
     pub stale: usize,
-    /// Others may take them later.
+    /// Their owner's agents are offline, and others may not claim them yet.
     pub later: usize,
-    /// For agents that are not there.
+    /// For agents that are not online.
     pub nobody: usize,
-    /// More wait than were looked at.
+    /// Whether more wait than were looked at.
     pub is_more: bool,
 }
 
@@ -50,35 +49,36 @@ impl Claimable {
     }
 }
 
+/// Who may claim a waiting activity, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Agents that may take it now have so many hands.
+    /// Agents that are online may claim it now; together they work on so many activities at once (`hands`).
     Now { hands: i32, is_own: bool },
-    /// Its owner's agents are away; others may take it from then on.
+    /// Its owner's agents are offline; others may claim it from then on.
     Later(DateTime<Utc>),
-    /// No agent is online that could.
+    /// No agent that may claim it is online.
     Nobody,
 }
 
-/// Where an activity stands among those that wait.
+/// The wait of one activity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct Wait {
     pub turn: Turn,
-    /// How many are taken before it.
+    /// How many activities are claimed before it.
     pub ahead: usize,
-    /// Until its result, by how fast those before were done; none when nothing of that kind was done lately.
+    /// The estimated seconds until its result; none when nothing of its type was completed lately.
     pub about_secs: Option<f64>,
 }
 
-/// Somebody who claims now.
+/// An agent that is online.
 struct Agent<'a> {
-    /// None: the built-in one, which is nobody's.
+    /// None: the built-in agent of a tenant in which it has not worked yet.
     person_id: Option<i64>,
     processes: &'a [String],
     concurrency: i32,
 }
 
-/// One look, for one caller.
+/// Loads the overview of the caller's tenant.
 pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
     let roles = env.db.session(async |conn| store::workers::live_roles(conn).await).await?;
     let loaded = env.db.read(caller, async |tx| {
@@ -88,7 +88,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         Ok((people, nodes, waiting, waiting::paces(tx, caller.tenant_id).await?))
     });
     let (people, nodes, waiting, paces) = loaded.await?;
-    // As workers decide it, who have the same settings.
+    // Workers decide it the same way, by the same settings.
     let is_built_in_on = roles.iter().any(|role| env.config.builtin_agent.unwrap_or(role == "up"));
     let built_in_processes: Vec<String> =
         enrich::source_types(env.config.transcribe_base_url.is_some()).iter().map(|kind| (*kind).to_owned()).collect();
@@ -100,7 +100,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             Some(Agent { person_id: Some(person.id), processes: &person.processes, concurrency: node.concurrency })
         })
         .collect();
-    // Where it has worked before it is a node, which is heard or switched off; elsewhere it is not yet.
+    // Where the built-in agent has worked before it is a node, which is online or switched off; elsewhere there is no node yet.
     let is_known = |node: &Node| {
         people.iter().any(|person| person.id == node.person_id && person.is_built_in())
             && (!node.enabled || node.state() != State::Offline)
@@ -109,10 +109,10 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         let concurrency = i32::try_from(env.config.agent_concurrency).unwrap_or(1);
         agents.push(Agent { person_id: None, processes: &built_in_processes, concurrency });
     }
-    let found = places(&waiting, &agents, &people, &paces, env.clock.now());
+    let found = waits(&waiting, &agents, &people, &paces, env.clock.now());
     let mut claimable = Claimable { is_more: waiting.len() as i64 == MOST, ..Claimable::default() };
-    for (waiting, place) in waiting.iter().zip(&found) {
-        *match place.turn {
+    for (waiting, wait) in waiting.iter().zip(&found) {
+        *match wait.turn {
             Turn::Now { .. } if waiting.person_id.is_none() => &mut claimable.global,
             Turn::Now { is_own: true, .. } => &mut claimable.own,
             Turn::Now { is_own: false, .. } => &mut claimable.stale,
@@ -120,17 +120,17 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
             Turn::Nobody => &mut claimable.nobody,
         } += 1;
     }
-    let places = waiting.iter().map(|waiting| waiting.id).zip(found).collect();
-    Ok(Overview { people, nodes, is_built_in_on, claimable, places, paces })
+    let waits = waiting.iter().map(|waiting| waiting.id).zip(found).collect();
+    Ok(Overview { people, nodes, is_built_in_on, claimable, waits, paces })
 }
 
 impl Overview {
-    /// None: it waits no longer, or behind more than were looked at (then `claimable.is_more`).
-    pub fn place(&self, activity_id: Uuid) -> Option<&Place> {
-        self.places.get(&activity_id)
+    /// The wait of an activity. None: it does not wait any more, or is behind those that were looked at (`claimable.is_more`).
+    pub fn wait(&self, activity_id: Uuid) -> Option<&Wait> {
+        self.waits.get(&activity_id)
     }
 
-    /// How long one of that type takes, once it is taken; none when none was done lately.
+    /// How long an activity of this type takes once it is claimed; none when none was completed lately.
     pub fn takes_secs(&self, r#type: &str) -> Option<f64> {
         pace(&self.paces, r#type).map(|pace| pace.took_secs)
     }
@@ -144,38 +144,40 @@ fn pace<'a>(paces: &'a [Pace], r#type: &str) -> Option<&'a Pace> {
     paces.iter().find(|pace| pace.r#type == r#type)
 }
 
-/// Places of what waits, the oldest first. The oldest go first: that agents prefer their own person's work changes little of "about".
-fn places(
+/// Estimates the waits of activities, the oldest first. It takes the oldest to be claimed first: that agents prefer their own person's work changes
+/// the estimate little.
+fn waits(
     waiting: &[Waiting],
     agents: &[Agent<'_>],
     people: &[Person],
     paces: &[Pace],
     now: DateTime<Utc>,
-) -> Vec<Place> {
+) -> Vec<Wait> {
     let (mut ahead, mut ahead_secs) = (0, Some(0.0));
     let mut found = Vec::with_capacity(waiting.len());
     for waiting in waiting {
         let turn = turn(waiting, agents, people, now);
         let Turn::Now { hands, .. } = turn else {
-            found.push(Place { turn, ahead, about_secs: None });
+            found.push(Wait { turn, ahead, about_secs: None });
             continue;
         };
         let pace = pace(paces, &waiting.r#type);
         let about_secs = pace.zip(ahead_secs).map(|(pace, secs): (&Pace, f64)| secs + pace.took_secs);
-        found.push(Place { turn, ahead, about_secs });
+        found.push(Wait { turn, ahead, about_secs });
         ahead += 1;
         ahead_secs = pace.zip(ahead_secs).map(|(pace, secs)| secs + each_secs(pace, hands));
     }
     found
 }
 
-/// How much longer everybody behind waits because of one. While agents were idle most of the time, results came as rarely as events did, and
-/// what one took is the truth; while they were busy it held the waiting too, and the time between two results is.
+/// Estimates by how many seconds an activity delays those behind it. While agents are mostly idle, results come as rarely as events do, so the time
+/// one activity takes is the better figure; while they are busy that time includes waiting, so the time between two results is.
 fn each_secs(pace: &Pace, hands: i32) -> f64 {
     let alone = pace.took_secs / f64::from(hands.max(1));
     pace.gap_secs.map_or(alone, |gap| gap.min(alone))
 }
 
+/// Says who may claim a waiting activity, as the claim functions decide it.
 fn turn(waiting: &Waiting, agents: &[Agent<'_>], people: &[Person], now: DateTime<Utc>) -> Turn {
     let hands = |is_meant: &dyn Fn(&Agent<'_>) -> bool| -> i32 {
         let able = agents.iter().filter(|agent| agent.processes.contains(&waiting.source_type));
@@ -187,24 +189,24 @@ fn turn(waiting: &Waiting, agents: &[Agent<'_>], people: &[Person], now: DateTim
             hands => Turn::Now { hands, is_own: false },
         };
     };
-    let own = hands(&|agent| agent.person_id == Some(owner_id));
     let owner = people.iter().find(|person| person.id == owner_id);
-    let others = match owner {
-        Some(owner) if owner.allow_remote_processing => hands(&|agent| agent.person_id != Some(owner_id)),
-        _ => 0,
-    };
-    let patience = owner.map_or(STALE_MINUTES, |owner| owner.stale_threshold_minutes.min(STALE_MINUTES));
-    let free_at = waiting.created_at + TimeDelta::minutes(patience.into());
-    match (own, others) {
-        (0, 0) => Turn::Nobody,
-        (0, _) if free_at > now => Turn::Later(free_at),
-        (0, others) => Turn::Now { hands: others, is_own: false },
-        (own, others) => Turn::Now { hands: if free_at > now { own } else { own + others }, is_own: true },
+    let open_at = owner.and_then(|owner| {
+        open_to_others_at(waiting.created_at, owner.stale_threshold_minutes, owner.allow_remote_processing)
+    });
+    let own = hands(&|agent| agent.person_id == Some(owner_id));
+    let others = hands(&|agent| agent.person_id != Some(owner_id));
+    match (own, open_at) {
+        (own, Some(at)) if at <= now && own + others > 0 => Turn::Now { hands: own + others, is_own: own > 0 },
+        (0, Some(at)) if at > now && others > 0 => Turn::Later(at),
+        (0, _) => Turn::Nobody,
+        (own, _) => Turn::Now { hands: own, is_own: true },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
 
     const ANN: i64 = 1;
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_turn_of_whoever_the_claim_functions_would_hand_it_to() {
+    fn it_is_the_turn_of_those_to_whom_the_claim_functions_hand_it() {
         let (both, text) = (["text".to_owned(), "url".into()], ["text".to_owned()]);
         let ann = Agent { person_id: Some(ANN), processes: &both, concurrency: 2 };
         let built_in = Agent { person_id: None, processes: &text, concurrency: 32 };
@@ -276,10 +278,10 @@ mod tests {
         let agents = [Agent { person_id: Some(ANN), processes: &both, concurrency: 2 }];
         let line =
             [waiting(None, "url", 3), waiting(None, "text", 2), waiting(None, "url", 1), waiting(None, "url", 0)];
-        let found = places(&line, &agents, &[], &[pace(60.0, None)], now());
-        let told: Vec<_> = found.iter().map(|place| (place.ahead, place.about_secs)).collect();
+        let found = waits(&line, &agents, &[], &[pace(60.0, None)], now());
+        let told: Vec<_> = found.iter().map(|wait| (wait.ahead, wait.about_secs)).collect();
         assert_eq!(told, [(0, Some(60.0)), (1, None), (1, Some(90.0)), (2, Some(120.0))]);
-        let unknown = places(&line, &agents, &[], &[], now());
-        assert!(unknown.iter().all(|place| place.about_secs.is_none()));
+        let unknown = waits(&line, &agents, &[], &[], now());
+        assert!(unknown.iter().all(|wait| wait.about_secs.is_none()));
     }
 }

@@ -5,39 +5,55 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, ActivityType, BlobKey, ChannelId, ContactId, Direction, PersonId, TenantId};
+use domain::{
+    ActivityId, ActivityType, BlobKey, ChannelId, ContactId, Direction, Notice, Op, PersonId, ProcessingStatus,
+    TenantId,
+};
 use serde::Serialize;
 use sqlx::{AssertSqlSafe, PgConnection, QueryBuilder};
 use uuid::Uuid;
 
-use crate::Result;
+use crate::db::TxOn;
+use crate::{Result, contacts};
 
-/// An event on its way in. Its id is made on arrival, so that inserting it again is known to be the same.
+/// The lane that remembers activities. Triggers of the table send its messages, for every writer: when activities with text are inserted, and when
+/// some are completed.
+pub const REMEMBERED_BY: &str = "remember_activity";
+
+/// Tells, after the commit, that these activities were inserted or have a result: readers hear which, and the lane that remembers them is woken.
+pub fn tell(tx: &mut TxOn<'_>, tenant_id: TenantId, ids: &[Uuid], op: Op) {
+    if !ids.is_empty() {
+        tx.notify(Notice::lane(Some(tenant_id), REMEMBERED_BY, Op::Insert));
+        tx.notify_all(Notice::activities(tenant_id, ids, op));
+    }
+}
+
+/// An event on its way in. Its id is made on arrival, so that inserting it a second time is recognised.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     pub id: ActivityId,
     pub tenant_id: TenantId,
     pub channel_id: ChannelId,
     pub person_id: Option<PersonId>,
-    /// What makes a redelivery the same event; none: every delivery is a new one.
+    /// The key by which a redelivery is recognised; none: every delivery is a new event.
     pub event_key: Option<String>,
     pub r#type: ActivityType,
     pub direction: Direction,
-    /// JSON that PostgreSQL takes: checked before.
+    /// JSON, checked to be what PostgreSQL accepts.
     pub raw_data: String,
     pub metadata: String,
     pub content_type: Option<String>,
     pub sha256: [u8; 32],
     pub original: Original,
     pub attachments: Vec<Attachment>,
-    /// An address of which a contact is made where there is none.
+    /// The address of which a contact is created if there is none.
     pub new_contact: Option<String>,
 }
 
 /// A file that came with an event; its bytes are in the blob store before the row commits.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Attachment {
-    /// As the sender called it: only ever shown.
+    /// The sender's name for it; it is shown and used for nothing else.
     pub name: String,
     pub content_type: Option<String>,
     pub content_id: Option<String>,
@@ -50,29 +66,29 @@ pub struct Attachment {
 pub enum Original {
     /// Beside the row.
     Body(Bytes),
-    /// In the blob store, where it has to be before its row commits.
+    /// In the blob store, where the bytes are before the row commits.
     Blob(BlobKey),
 }
 
-/// What became of an arrival.
+/// The outcome of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The first delivery's id for a redelivery.
+    /// For a redelivery the id of the first delivery.
     pub id: ActivityId,
-    /// This delivery was the first.
+    /// Whether this delivery was the first.
     pub is_new: bool,
 }
 
-/// Inserts arrivals; `None` in an arrival's place when its event is neither new nor there any more, which is worth another try.
-/// Safe to repeat with the same arrivals, also while the first try is still in doubt. The insert's trigger sends their messages.
-pub async fn insert_group(conn: &mut PgConnection, group: &[&Arrival]) -> Result<Vec<Option<Stored>>> {
+/// Inserts arrivals, and tells of the new ones after the commit. `None` in an arrival's place: its event is neither new nor there any more, which is
+/// worth another try. Safe to repeat with the same arrivals, also while the outcome of the first try is unknown.
+pub async fn insert_group(tx: &mut TxOn<'_>, group: &[&Arrival]) -> Result<Vec<Option<Stored>>> {
     fn all<'a, T>(group: &[&'a Arrival], of: impl Fn(&'a Arrival) -> T) -> Vec<T> {
         group.iter().map(|arrival| of(arrival)).collect()
     }
     let new_contacts: Vec<_> =
         group.iter().filter_map(|a| Some((a.tenant_id, a.new_contact.as_deref()?, a.person_id))).collect();
     if !new_contacts.is_empty() {
-        crate::contacts::ensure_all(conn, &new_contacts).await?;
+        contacts::ensure_all(tx, &new_contacts).await?;
     }
     let inserted: Vec<Uuid> = sqlx::query_scalar(include_str!("sql/activity_insert.sql"))
         .bind(all(group, |a| a.id.0))
@@ -94,27 +110,39 @@ pub async fn insert_group(conn: &mut PgConnection, group: &[&Arrival]) -> Result
             Original::Body(_) => None,
             Original::Blob(key) => Some(key.to_string()),
         }))
-        .fetch_all(&mut *conn)
+        .fetch_all(&mut **tx)
         .await?;
     let new: HashSet<Uuid> = inserted.into_iter().collect();
     for arrival in group.iter().filter(|a| !a.attachments.is_empty() && new.contains(&a.id.0)) {
-        attach(conn, arrival).await?;
+        attach(tx, arrival).await?;
     }
-    let known = if new.len() == group.len() { HashMap::new() } else { known(conn, group, &new).await? };
-    let stored = group.iter().map(|arrival| {
-        if new.contains(&arrival.id.0) {
-            return Some(Stored { id: arrival.id, is_new: true });
-        }
-        match &arrival.event_key {
-            Some(key) => {
-                let first = known.get(&(arrival.channel_id.0, key.clone()));
-                first.map(|id| Stored { id: *id, is_new: *id == arrival.id })
+    let known = if new.len() == group.len() { HashMap::new() } else { known(tx, group, &new).await? };
+    let stored: Vec<Option<Stored>> = group
+        .iter()
+        .map(|arrival| {
+            if new.contains(&arrival.id.0) {
+                return Some(Stored { id: arrival.id, is_new: true });
             }
-            // Without a key it can only have met itself: a commit whose answer was lost.
-            None => Some(Stored { id: arrival.id, is_new: true }),
+            match &arrival.event_key {
+                Some(key) => {
+                    let first = known.get(&(arrival.channel_id.0, key.clone()));
+                    first.map(|id| Stored { id: *id, is_new: *id == arrival.id })
+                }
+                // Without a key it can only have met itself: a commit whose answer was lost.
+                None => Some(Stored { id: arrival.id, is_new: true }),
+            }
+        })
+        .collect();
+    let mut told: HashMap<TenantId, Vec<Uuid>> = HashMap::new();
+    for (arrival, stored) in group.iter().zip(&stored) {
+        if let Some(stored) = stored.filter(|stored| stored.is_new) {
+            told.entry(arrival.tenant_id).or_default().push(stored.id.0);
         }
-    });
-    Ok(stored.collect())
+    }
+    for (tenant_id, ids) in told {
+        tell(tx, tenant_id, &ids, Op::Insert);
+    }
+    Ok(stored)
 }
 
 async fn attach(conn: &mut PgConnection, arrival: &Arrival) -> Result<()> {
@@ -165,9 +193,12 @@ async fn known(
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Activity {
     pub id: Uuid,
-    pub r#type: String,
-    pub direction: String,
-    pub processing_status: String,
+    #[sqlx(try_from = "String")]
+    pub r#type: ActivityType,
+    #[sqlx(try_from = "String")]
+    pub direction: Direction,
+    #[sqlx(try_from = "String")]
+    pub processing_status: ProcessingStatus,
     pub raw_data: serde_json::Value,
     pub processed_data: Option<serde_json::Value>,
     pub metadata: serde_json::Value,
@@ -177,19 +208,19 @@ pub struct Activity {
     /// Whose work it is; none: everyone's.
     #[sqlx(rename = "sales_id")]
     pub person_id: Option<i64>,
-    /// How often an agent took it.
+    /// How often agents have claimed it.
     #[sqlx(rename = "lock_epoch")]
     pub tries: i32,
-    /// It failed for good: a dead letter, which waits for a person.
+    /// It is a dead letter: it failed for good and waits for a person.
     pub is_dead: bool,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
 
 impl Activity {
-    /// Whose address it carries: who sent it, or to whom it went.
+    /// The address it carries: the sender's, or the receiver's of an outbound one.
     pub fn party(&self) -> Option<&str> {
-        let names = if self.direction == "outbound" { ["to_key", "to"] } else { ["from_key", "from"] };
+        let names = if self.direction == Direction::Outbound { ["to_key", "to"] } else { ["from_key", "from"] };
         names.into_iter().find_map(|name| {
             let value = self.metadata.get(name)?;
             value.as_str().or_else(|| value.get(0)?.as_str())
@@ -197,7 +228,7 @@ impl Activity {
     }
 }
 
-/// What a row says beside its texts.
+/// The columns of an [`Activity`] beside its texts.
 const STATE: &str = "a.id, a.type, a.direction, a.processing_status, a.provider_id, a.contact_id, a.sales_id, a.lock_epoch, a.created_at, a.updated_at,
     a.processing_status = 'failed' and exists (
         select from public.activity_failures f where f.tenant_id = a.tenant_id and f.original_activity_id = a.id) as is_dead";
@@ -218,9 +249,9 @@ pub enum Of {
     Contact(ContactId),
     /// The work of one person.
     Person(PersonId),
-    /// Of nobody we know.
+    /// Those that match no contact.
     Unmatched,
-    /// Given up: they wait for a person.
+    /// Those that failed.
     Failed,
 }
 
@@ -233,7 +264,7 @@ pub struct Wanted {
     pub limit: i64,
 }
 
-/// What a list shows of an activity's texts: cut, and of `metadata` only parties and error.
+/// The texts of an activity as lists show them: cut, and of `metadata` only parties and error.
 const CUT: &str = "jsonb_build_object('source_type', a.raw_data -> 'source_type', 'subject', left(a.raw_data ->> 'subject', 300),
         'content', left(a.raw_data ->> 'content', 300)) as raw_data,
     case when a.processing_status = 'completed' then jsonb_strip_nulls(jsonb_build_object(
@@ -268,7 +299,7 @@ pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted) 
     Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
-/// Says whose an activity is. `false`: no such activity or contact. The caller has it remembered again.
+/// Links an activity to a contact. `false`: there is no such activity or contact. The caller has it remembered again.
 pub async fn link(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, contact_id: ContactId) -> Result<bool> {
     let linked = sqlx::query(
         "update public.activities set contact_id = c.id from public.contacts c
@@ -282,7 +313,7 @@ pub async fn link(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, 
     Ok(linked.rows_affected() == 1)
 }
 
-/// Links what is of nobody to whoever its address is now, or to this contact alone; returns those activities. The caller has them
+/// Links activities without a contact to the contact that has their address now, or only those of this contact; returns them. The caller has them
 /// remembered again.
 pub async fn match_again(
     conn: &mut PgConnection,
@@ -296,13 +327,12 @@ pub async fn match_again(
         .await?)
 }
 
-/// Has failed activities processed again, as if they had never failed: their dead letters are gone, so that they can be buried again.
-/// Returns those that were.
+/// Has failed activities processed again as if they had never failed, and removes their dead letters. Returns those that had failed.
 pub async fn retry(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(include_str!("sql/activities_retry.sql")).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
 
-/// Ends an activity that nobody shall process; it waits for nobody, so it is no dead letter. `false`: it is done, or there is none.
+/// Ends an activity unprocessed. It waits for nobody, so it is no dead letter. `false`: it is completed, or there is none.
 pub async fn skip(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, by: &str) -> Result<bool> {
     let skipped: i64 = sqlx::query_scalar(include_str!("sql/activity_skip.sql"))
         .bind(tenant_id.0)
@@ -313,7 +343,7 @@ pub async fn skip(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, 
     Ok(skipped == 1)
 }
 
-/// Of the newest activities those that came within `new_for` and wait for an agent.
+/// Returns the raw activities that arrived within `new_for`, of the newest ones.
 pub async fn new_and_raw(
     conn: &mut PgConnection,
     now: Option<DateTime<Utc>>,
@@ -328,7 +358,7 @@ pub async fn new_and_raw(
         .await?)
 }
 
-/// How many arrived in each of the last 60 minutes of the clock, the oldest first.
+/// Counts the arrivals of each of the last 60 minutes, the oldest first.
 pub async fn count_per_minute(
     conn: &mut PgConnection,
     now: Option<DateTime<Utc>>,
@@ -360,13 +390,13 @@ pub async fn payload(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityI
     .await?)
 }
 
-/// Events of today, and whose turn it is.
+/// Today's events, and how many wait for an agent or for a person.
 #[derive(Clone, Copy, Debug, Default, sqlx::FromRow)]
 pub struct Flow {
     pub today: i64,
-    /// For an agent to take them.
+    /// Those that wait for an agent.
     pub waiting: i64,
-    /// Given up: they wait for a person.
+    /// Those that were given up and wait for a person.
     pub failed: i64,
     pub has_any: bool,
 }
@@ -380,7 +410,8 @@ pub async fn flow(conn: &mut PgConnection, now: Option<DateTime<Utc>>, tenant_id
 pub struct Unremembered {
     pub id: Uuid,
     pub r#type: String,
-    pub processing_status: String,
+    #[sqlx(try_from = "String")]
+    pub processing_status: ProcessingStatus,
     pub subject: String,
     pub from: String,
     /// Empty when its channel is gone.
@@ -388,7 +419,7 @@ pub struct Unremembered {
     pub created_at: DateTime<Utc>,
 }
 
-/// Of the newest events those that are no document yet: they wait for their lane, or for an agent that can hear them.
+/// Lists the newest events that are no document yet: they wait for their lane, or for an agent that can transcribe them.
 pub async fn unremembered(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) -> Result<Vec<Unremembered>> {
     Ok(sqlx::query_as(include_str!("sql/activities_unremembered.sql"))
         .bind(tenant_id.0)

@@ -1,15 +1,16 @@
-//! Activities as agents see them: claimed, completed or failed, each write fenced by the claim's epoch.
+//! Activities as agents see them: claimed, completed, failed, released, recovered, retried. Every write of an agent is fenced by the claim's epoch.
 
 use chrono::{DateTime, Utc};
+use domain::activity::HELD_LONG;
 use domain::{ActivityId, KeyId, PersonId, Scope, TenantId};
-use sqlx::postgres::PgArguments;
+use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{PgConnection, Postgres};
+use sqlx::{FromRow, PgConnection, Postgres, Row as _};
 use uuid::Uuid;
 
 use crate::Result;
 
-/// An activity in an agent's hands.
+/// A claimed activity.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Claim {
     pub id: Uuid,
@@ -19,7 +20,7 @@ pub struct Claim {
     pub lock_epoch: i32,
 }
 
-/// Claims up to `limit` activities in the name of the transaction's caller, of these kinds of content.
+/// Claims up to `limit` activities of these kinds of content for the transaction's caller.
 pub async fn claim(conn: &mut PgConnection, limit: i32, source_types: &[&str]) -> Result<Vec<Claim>> {
     Ok(sqlx::query_as(
         "select id, raw_data, type, is_global, lock_epoch from public.claim_next_pending_activity(null, $1, $2)",
@@ -30,7 +31,7 @@ pub async fn claim(conn: &mut PgConnection, limit: i32, source_types: &[&str]) -
     .await?)
 }
 
-/// Completes what is still held by this key at this epoch; returns those ids. A late result overwrites nothing.
+/// Completes the activities that this key still holds at these epochs, and returns their ids. A late result overwrites nothing.
 pub async fn complete(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -47,7 +48,7 @@ pub async fn complete(
         .await?)
 }
 
-/// Ends an activity with an error, where this key still holds it at this epoch. When it happened, and how often before, is ours to say.
+/// Fails an activity if this key still holds it at this epoch. We write the error's time and retry count, not the agent.
 pub async fn fail(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -63,7 +64,7 @@ pub async fn fail(
     Ok(failed.rows_affected() == 1)
 }
 
-/// Gives an activity back unprocessed, where this key still holds it.
+/// Releases an activity unprocessed, if this key still holds it at this epoch.
 pub async fn release(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -76,7 +77,7 @@ pub async fn release(
     Ok(held(sql, tenant_id, id, key_id, lock_epoch).execute(conn).await?.rows_affected() == 1)
 }
 
-/// Says that it is still being worked on. False: it is in other hands.
+/// Renews the lock of an activity. False: this key no longer holds it.
 pub async fn renew(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -89,7 +90,7 @@ pub async fn renew(
     Ok(held(sql, tenant_id, id, key_id, lock_epoch).execute(conn).await?.rows_affected() == 1)
 }
 
-/// A statement on one activity in somebody's hands.
+/// A statement on one claimed activity.
 fn held(
     sql: &'static str,
     tenant_id: TenantId,
@@ -100,16 +101,17 @@ fn held(
     sqlx::query(sql).bind(tenant_id.0).bind(id).bind(key_id.0).bind(lock_epoch)
 }
 
-/// Tenants with raw activities.
+/// The tenants that have raw activities.
 pub async fn tenants_with_raw(conn: &mut PgConnection) -> Result<Vec<TenantId>> {
     let ids: Vec<Uuid> = sqlx::query_scalar(include_str!("sql/activities_tenants.sql")).fetch_all(conn).await?;
     Ok(ids.into_iter().map(TenantId).collect())
 }
 
-/// The address of a tenant's system person, at which nobody can be reached.
+/// The address of a tenant's system person. Nobody can be reached there.
 pub const BUILT_IN: &str = "built-in-agent@tributary.invalid";
 
-/// The system person of a tenant, by whom the built-in agent claims, and its key. Made on first use; nobody can sign in with the key.
+/// Returns the tenant's system person, for whom the built-in agent claims, its user id and its key. They are made on first use; nobody can sign in
+/// with the key.
 pub async fn ensure_agent(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -137,40 +139,45 @@ pub async fn ensure_agent(
     Ok((PersonId(person), user, key))
 }
 
-/// Tenants in which the built-in agent has worked.
+/// The tenants in which the built-in agent has worked.
 pub async fn tenants_with_agent(conn: &mut PgConnection) -> Result<Vec<TenantId>> {
     let sql = "select tenant_id from public.sales where lower(email) = $1 order by tenant_id limit 1000";
     let ids: Vec<Uuid> = sqlx::query_scalar(sql).bind(BUILT_IN).fetch_all(conn).await?;
     Ok(ids.into_iter().map(TenantId).collect())
 }
 
-/// What is watched of a tenant's activities.
+/// The figures of a tenant's activities that metrics report.
 #[derive(Clone, Copy, Debug, sqlx::FromRow)]
 pub struct Watched {
     pub tenant_id: Uuid,
-    /// In an agent's hands for over an hour.
+    /// How many have been claimed for longer than [`HELD_LONG`].
     pub long_held: i64,
-    /// Of its last 1,000, the share that matches no contact.
+    /// The share of its last 1,000 that matches no contact.
     pub unmatched_share: Option<f64>,
 }
 
 pub async fn watched(conn: &mut PgConnection, now: Option<DateTime<Utc>>) -> Result<Vec<Watched>> {
-    Ok(sqlx::query_as(include_str!("sql/activities_watched.sql")).bind(now).fetch_all(conn).await?)
+    Ok(sqlx::query_as(include_str!("sql/activities_watched.sql"))
+        .bind(now)
+        .bind(HELD_LONG.as_seconds_f64())
+        .fetch_all(conn)
+        .await?)
 }
 
-/// How many of a tenant's activities have been in an agent's hands for over an hour.
+/// Counts the tenant's activities that have been claimed for longer than [`HELD_LONG`].
 pub async fn long_held(conn: &mut PgConnection, now: Option<DateTime<Utc>>, tenant_id: TenantId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "select count(*) from public.activities where processing_status = 'processing' and tenant_id = $1
-         and claimed_at < coalesce($2, now()) - interval '1 hour'",
+         and claimed_at < coalesce($2, now()) - make_interval(secs => $3)",
     )
     .bind(tenant_id.0)
     .bind(now)
+    .bind(HELD_LONG.as_seconds_f64())
     .fetch_one(conn)
     .await?)
 }
 
-/// An activity as it is remembered.
+/// An activity as memory needs it.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct ToRemember {
     pub id: Uuid,
@@ -182,7 +189,7 @@ pub struct ToRemember {
     pub metadata: serde_json::Value,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-    /// Its channel, if that is a source still.
+    /// Its channel, if that is still a source.
     pub source_id: Option<Uuid>,
 }
 
@@ -194,45 +201,38 @@ pub async fn to_remember(conn: &mut PgConnection, tenant_id: TenantId, id: Activ
         .await?)
 }
 
-/// Gives back the locks of agents that went silent: `unlock_stale_locks` or `reset_stale_locks`. Returns whose they were.
-pub async fn recover(conn: &mut PgConnection, is_reset: bool) -> Result<Vec<(TenantId, Uuid)>> {
-    let held = held_long(conn).await?;
-    let sql = if is_reset { "select public.reset_stale_locks()" } else { "select public.unlock_stale_locks()" };
-    match sqlx::query_scalar::<_, i32>(sql).fetch_one(&mut *conn).await? {
-        0 => Ok(Vec::new()),
-        _ => no_longer(conn, &held, "processing").await,
+/// An activity that was recovered or retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub tenant_id: TenantId,
+    pub id: Uuid,
+    /// It is a dead letter now.
+    pub is_dead: bool,
+}
+
+impl FromRow<'_, PgRow> for Changed {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            tenant_id: TenantId(row.try_get("tenant_id")?),
+            id: row.try_get("id")?,
+            is_dead: row.try_get("is_dead")?,
+        })
     }
 }
 
-/// What such a function may take away. It counts and does not name; so its caller looks before, and with [`no_longer`] after.
-pub(crate) async fn held_long(conn: &mut PgConnection) -> Result<Vec<Uuid>> {
-    Ok(sqlx::query_scalar(
-        "select id from public.activities where processing_status = 'processing' and locked_at < now() - interval '5 minutes'
-         order by locked_at limit 1000",
-    )
-    .fetch_all(conn)
-    .await?)
+/// Gives back the locks that nobody renewed for [`UNLOCK_AFTER`], or with `is_reset` for [`RESET_AFTER`]. With claims only those of the caller's
+/// tenant.
+///
+/// [`UNLOCK_AFTER`]: domain::activity::UNLOCK_AFTER
+/// [`RESET_AFTER`]: domain::activity::RESET_AFTER
+pub async fn recover(conn: &mut PgConnection, is_reset: bool) -> Result<Vec<Changed>> {
+    let sql = "select tenant_id, id, is_dead from tributary.recover_activities($1)";
+    Ok(sqlx::query_as(sql).bind(is_reset).fetch_all(conn).await?)
 }
 
-/// Which of these have left that state, by whomever.
-pub(crate) async fn no_longer(conn: &mut PgConnection, ids: &[Uuid], state: &str) -> Result<Vec<(TenantId, Uuid)>> {
-    let sql = "select tenant_id, id from public.activities where id = any ($1) and processing_status <> $2";
-    let rows: Vec<(Uuid, Uuid)> = sqlx::query_as(sql).bind(ids).bind(state).fetch_all(conn).await?;
-    Ok(rows.into_iter().map(|(tenant_id, id)| (TenantId(tenant_id), id)).collect())
-}
-
-/// Has failed activities processed again when their time has come; those that failed too often become dead letters. Returns those that go round.
-pub async fn retry_failed(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<(TenantId, Uuid)>> {
-    let failed: Vec<Uuid> = sqlx::query_scalar(
-        "select a.id from public.activities a
-         where a.processing_status = 'failed' and coalesce(a.metadata -> 'error' ->> 'type', '') not in ('Skipped', 'Abandoned')
-             and not exists (select from public.activity_failures f where f.tenant_id = a.tenant_id and f.original_activity_id = a.id)
-         order by a.created_at limit 10000",
-    )
-    .fetch_all(&mut *conn)
-    .await?;
-    match sqlx::query_scalar::<_, i32>("select tributary.retry_failed($1)").bind(at).fetch_one(&mut *conn).await? {
-        0 => Ok(Vec::new()),
-        _ => no_longer(conn, &failed, "failed").await,
-    }
+/// Has failed activities processed again whose time has come, by the rules of [`domain::activity::after_failure`]; those that failed too often become
+/// dead letters. Returns both.
+pub async fn retry_failed(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<Changed>> {
+    let sql = "select tenant_id, id, is_dead from tributary.retry_activities($1)";
+    Ok(sqlx::query_as(sql).bind(at).fetch_all(conn).await?)
 }

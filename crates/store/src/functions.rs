@@ -3,8 +3,10 @@
 //! All changed files are applied in one transaction, so that a running process sees the old functions or the new ones, never a mixture. The table
 //! `tributary.functions` keeps every text that was applied: a process may start when its own texts are among them, also when newer ones are in force.
 
+use chrono::TimeDelta;
+use domain::activity;
 use sha2::{Digest as _, Sha256};
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::crash::{self, Point};
 use crate::{Result, migrate};
@@ -35,9 +37,10 @@ pub const FUNCTIONS: &[Function] = files![
     "tributary.agent",
     "public.claim_next_pending_activity",
     "public.claim_stale_activity",
-    "tributary.recover_locks",
+    "tributary.recover_activities",
     "public.unlock_stale_locks",
     "public.reset_stale_locks",
+    "tributary.retry_activities",
     "tributary.retry_failed",
     "tributary.node_beats",
     "tributary.node_holds_on",
@@ -82,11 +85,12 @@ async fn apply_once(conn: &mut PgConnection, functions: &[Function]) -> Result<V
         sqlx::query_as("select name, sha256 from tributary.functions where is_current").fetch_all(&mut *tx).await?;
     let mut applied = Vec::new();
     for (name, sql) in functions {
-        let sha256 = sha256(sql);
+        let sql = with_rules(sql);
+        let sha256 = sha256(&sql);
         if in_force.iter().any(|(known, text)| known == name && *text == sha256) {
             continue;
         }
-        sqlx::raw_sql(*sql).execute(&mut *tx).await?;
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
         sqlx::query("update tributary.functions set is_current = false where name = $1 and is_current")
             .bind(name)
             .execute(&mut *tx)
@@ -111,7 +115,8 @@ async fn apply_once(conn: &mut PgConnection, functions: &[Function]) -> Result<V
 
 /// Whether every function of this binary has been applied here, even if a newer one is in force by now.
 pub async fn are_applied(conn: &mut PgConnection) -> Result<bool> {
-    let (names, texts): (Vec<&str>, Vec<Vec<u8>>) = FUNCTIONS.iter().map(|(name, sql)| (*name, sha256(sql))).unzip();
+    let (names, texts): (Vec<&str>, Vec<Vec<u8>>) =
+        FUNCTIONS.iter().map(|(name, sql)| (*name, sha256(&with_rules(sql)))).unzip();
     Ok(sqlx::query_scalar(
         "select not exists (
              select name, sha256 from unnest($1::text[], $2::bytea[]) ours (name, sha256)
@@ -121,6 +126,26 @@ pub async fn are_applied(conn: &mut PgConnection) -> Result<bool> {
     .bind(texts)
     .fetch_one(conn)
     .await?)
+}
+
+/// Puts the rules of `domain::activity` where the text names them, `{{LIKE_THIS}}`, so that each number is stated once. A rule that changes changes
+/// the hash of the functions that have it.
+fn with_rules(sql: &str) -> String {
+    let span = |time: TimeDelta| format!("interval '{} seconds'", time.num_seconds());
+    let word = |text: &str| format!("'{text}'");
+    let rules = [
+        ("RETRY_AFTER", span(activity::RETRY_AFTER)),
+        ("RETRY_WITHIN", span(activity::RETRY_WITHIN)),
+        ("MAX_RETRIES", activity::MAX_RETRIES.to_string()),
+        ("NEVER_RETRIED", format!("array[{}]", activity::NEVER_RETRIED.map(word).join(", "))),
+        ("ABANDONED", word(activity::ABANDONED)),
+        ("UNLOCK_AFTER", span(activity::UNLOCK_AFTER)),
+        ("RESET_AFTER", span(activity::RESET_AFTER)),
+        ("MAX_RECOVERIES", activity::MAX_RECOVERIES.to_string()),
+        ("HEARD_WITHIN", span(activity::HEARD_WITHIN)),
+        ("STALE_AFTER", span(activity::STALE_AFTER)),
+    ];
+    rules.iter().fold(sql.to_owned(), |sql, (name, value)| sql.replace(&format!("{{{{{name}}}}}"), value))
 }
 
 fn sha256(sql: &str) -> Vec<u8> {
@@ -145,5 +170,18 @@ mod tests {
         for (name, sql) in FUNCTIONS {
             assert!(sql.starts_with(&format!("-- {name}.sql: ")), "{name} does not begin with what it promises");
         }
+    }
+
+    #[test]
+    fn rules_about_activities_come_from_the_domain() {
+        for (name, sql) in FUNCTIONS {
+            assert!(!with_rules(sql).contains("{{"), "{name} names a rule that there is not");
+            assert!(
+                !(sql.contains("public.activities") && sql.contains("interval '")),
+                "{name} states a rule of its own"
+            );
+        }
+        assert_eq!(with_rules("now() - {{RETRY_AFTER}}"), "now() - interval '3600 seconds'");
+        assert_eq!(with_rules("{{NEVER_RETRIED}}"), "array['Skipped', 'Abandoned']");
     }
 }

@@ -22,8 +22,10 @@ pub struct Job {
     pub source_id: Uuid,
     pub source_name: String,
     pub source_provider: String,
-    pub kind: String,
-    pub status: String,
+    #[sqlx(try_from = "String")]
+    pub kind: JobKind,
+    #[sqlx(try_from = "String")]
+    pub status: JobStatus,
     pub requested_by: String,
     pub step: Option<String>,
     pub note: Option<String>,
@@ -48,16 +50,6 @@ pub struct Job {
     pub finished_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-}
-
-impl Job {
-    pub fn kind(&self) -> JobKind {
-        self.kind.parse().unwrap_or(JobKind::Full)
-    }
-
-    pub fn status(&self) -> JobStatus {
-        self.status.parse().unwrap_or(JobStatus::Failed)
-    }
 }
 
 /// Adds a pending job; a conflict when the source has a live one. Its message is the caller's to send, in the same transaction.

@@ -1,15 +1,14 @@
-//! People's devices that claim activities (table `crm_processing_nodes`): their state, and the settings that a page gives them.
+//! The devices on which people's agents run (table `crm_processing_nodes`): which are online, and what people set for them.
 
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, NodeId, PersonId, TenantId};
+use domain::activity::HEARD_WITHIN;
+use domain::{ActivityId, NodeId, NodeStatus, PersonId, TenantId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::Result;
 
-/// A device that is silent for longer counts as offline.
-const SILENT_SECS: f64 = 120.0;
-/// The largest number of devices on a page.
+/// Pages list at most so many devices.
 const MOST: i64 = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +35,10 @@ pub struct Node {
     pub person_id: i64,
     pub app_name: String,
     pub device_name: String,
-    status: String,
+    #[sqlx(try_from = "String")]
+    status: NodeStatus,
     pub current_activity_id: Option<Uuid>,
-    /// Activities since it started, by its own count.
+    /// How many activities it has processed since it started, by its own count.
     pub processed_count: i32,
     pub last_heartbeat: DateTime<Utc>,
     pub enabled: bool,
@@ -46,41 +46,41 @@ pub struct Node {
     pub created_at: DateTime<Utc>,
     /// Seconds since the last heartbeat, by the database's clock.
     silent_secs: f64,
-    /// Activities that its person holds, on any device.
+    /// How many activities its person holds, on this device or another.
     pub held: i64,
 }
 
 impl Node {
     pub fn state(&self) -> State {
-        state(&self.status, self.silent_secs)
+        state(self.status, self.silent_secs)
     }
 }
 
-/// The reported status is valid only while heartbeats arrive.
-fn state(status: &str, silent_secs: f64) -> State {
+/// A device is as it said last, while it is heard.
+fn state(status: NodeStatus, silent_secs: f64) -> State {
     match status {
-        _ if silent_secs > SILENT_SECS => State::Offline,
-        "ready" => State::Idle,
-        "processing" => State::Processing,
-        _ => State::Offline,
+        _ if silent_secs > HEARD_WITHIN.as_seconds_f64() => State::Offline,
+        NodeStatus::Ready => State::Idle,
+        NodeStatus::Processing => State::Processing,
+        NodeStatus::Offline => State::Offline,
     }
 }
 
-/// Lists devices, the latest heartbeat first.
+/// Lists the tenant's devices, those heard last first.
 pub async fn list(conn: &mut PgConnection, at: Option<DateTime<Utc>>, tenant_id: TenantId) -> Result<Vec<Node>> {
     Ok(sqlx::query_as(include_str!("sql/nodes_list.sql")).bind(tenant_id.0).bind(at).bind(MOST).fetch_all(conn).await?)
 }
 
-/// Settings that a person gives a device. It reads them with its next heartbeat.
+/// Settings of a device, which it reads with its next heartbeat.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change {
-    /// Whether it may claim activities.
+    /// Whether it claims at all.
     pub enabled: Option<bool>,
-    /// The number of activities it may process at once.
+    /// How many activities it works on at once.
     pub concurrency: Option<i32>,
 }
 
-/// Changes a device's settings. Returns `false` if there is no such device.
+/// Changes a device's settings. `false`: there is no such device.
 pub async fn change(conn: &mut PgConnection, tenant_id: TenantId, id: NodeId, change: Change) -> Result<bool> {
     let changed = sqlx::query(include_str!("sql/node_change.sql"))
         .bind(tenant_id.0)
@@ -92,21 +92,20 @@ pub async fn change(conn: &mut PgConnection, tenant_id: TenantId, id: NodeId, ch
     Ok(changed.rows_affected() == 1)
 }
 
-/// An agent's report about itself.
+/// A heartbeat.
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeat<'a> {
     pub person_id: PersonId,
     pub app_name: &'a str,
     pub device_name: &'a str,
-    /// `ready`, `processing` or `offline`.
-    pub status: &'a str,
+    pub status: NodeStatus,
     pub current_activity_id: Option<ActivityId>,
     pub processed_count: i64,
-    /// The initial number of activities at once; people may change it.
+    /// How many activities at once, until a person sets another number.
     pub concurrency: u32,
 }
 
-/// Records a heartbeat of an agent in this process. Returns whether it is enabled and how many activities it may hold.
+/// Stores a heartbeat of an agent in this process. Returns whether the agent is enabled, and how many activities it may hold.
 pub async fn beat(conn: &mut PgConnection, tenant_id: TenantId, beat: &Heartbeat<'_>) -> Result<(bool, i32)> {
     Ok(sqlx::query_as(
         "insert into public.crm_processing_nodes as n
@@ -120,7 +119,7 @@ pub async fn beat(conn: &mut PgConnection, tenant_id: TenantId, beat: &Heartbeat
     .bind(beat.person_id.0)
     .bind(beat.app_name)
     .bind(beat.device_name)
-    .bind(beat.status)
+    .bind(beat.status.as_str())
     .bind(beat.current_activity_id.map(|id| id.0))
     .bind(beat.processed_count)
     .bind(i32::try_from(beat.concurrency).unwrap_or(64))
@@ -128,13 +127,14 @@ pub async fn beat(conn: &mut PgConnection, tenant_id: TenantId, beat: &Heartbeat
     .await?)
 }
 
-/// Returns what a page shows about the devices of one person or of all. A heartbeat alone does not change it.
+/// The devices, one person's or all, as far as a page shows them: compared before and after a heartbeat, since one that changes nothing is no news.
 pub async fn drawn(conn: &mut PgConnection, person_id: Option<PersonId>) -> Result<Vec<Drawn>> {
     Ok(sqlx::query_as(
-        "select id, status, current_activity_id, last_heartbeat < now() - interval '2 minutes' as is_silent
+        "select id, status, current_activity_id, last_heartbeat < now() - make_interval(secs => $2) as is_silent
          from public.crm_processing_nodes where $1::int8 is null or sales_id = $1 order by id",
     )
     .bind(person_id.map(|person| person.0))
+    .bind(HEARD_WITHIN.as_seconds_f64())
     .fetch_all(conn)
     .await?)
 }
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn a_device_is_offline_when_it_says_so_or_says_nothing() {
         let cases = [
-            ("ready", 0.0, State::Idle),
-            ("processing", 119.9, State::Processing),
-            ("processing", 120.1, State::Offline),
-            ("offline", 1.0, State::Offline),
+            (NodeStatus::Ready, 0.0, State::Idle),
+            (NodeStatus::Processing, 119.9, State::Processing),
+            (NodeStatus::Processing, 120.1, State::Offline),
+            (NodeStatus::Offline, 1.0, State::Offline),
         ];
         for (status, silent_secs, expected) in cases {
             assert_eq!(state(status, silent_secs), expected, "{status}, silent for {silent_secs} s");

@@ -55,27 +55,35 @@ pub const TABLES: &[Table] = &[
     },
 ];
 
-/// A function with its arguments; it returns rows or one value.
+/// A function with its arguments.
 #[derive(Debug)]
 pub struct Function {
     pub name: &'static str,
     pub arguments: &'static [(&'static str, &'static str)],
-    pub is_set: bool,
+    does: Does,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Does {
+    /// Returns the rows it claimed.
+    Claim,
+    /// Gives locks back, and returns how many.
+    Recover { is_reset: bool },
 }
 
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "claim_next_pending_activity",
         arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4"), ("p_source_types", "text[]")],
-        is_set: true,
+        does: Does::Claim,
     },
     Function {
         name: "claim_stale_activity",
         arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4"), ("p_source_types", "text[]")],
-        is_set: true,
+        does: Does::Claim,
     },
-    Function { name: "unlock_stale_locks", arguments: &[], is_set: false },
-    Function { name: "reset_stale_locks", arguments: &[], is_set: false },
+    Function { name: "unlock_stale_locks", arguments: &[], does: Does::Recover { is_reset: false } },
+    Function { name: "reset_stale_locks", arguments: &[], does: Does::Recover { is_reset: true } },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,11 +321,8 @@ pub struct Called {
 
 /// Calls a function with named arguments.
 pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<String, Value>) -> Result<Called> {
-    let mut sql = QueryBuilder::new(if function.is_set {
-        format!("select coalesce(jsonb_agg(to_jsonb(r)), '[]') from public.{}(", function.name)
-    } else {
-        format!("select to_jsonb(public.{}(", function.name)
-    });
+    let mut sql =
+        QueryBuilder::new(format!("select coalesce(jsonb_agg(to_jsonb(r)), '[]') from public.{}(", function.name));
     for (nth, (name, value)) in arguments.iter().enumerate() {
         let known = function.arguments.iter().find(|(known, _)| known == name);
         let (name, kind) = known
@@ -325,15 +330,14 @@ pub async fn call(conn: &mut PgConnection, function: &Function, arguments: &Map<
         sql.push(if nth == 0 { "" } else { ", " }).push(format!("{name} => "));
         sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
     }
-    sql.push(if function.is_set { ") r" } else { "))" });
-    // Functions that return rows are claims, and the rows name the claimed activities. The others release locks and return a number.
-    let held = if function.is_set { Vec::new() } else { claims::held_long(conn).await? };
-    let value: Value = sql.build_query_scalar().fetch_one(&mut *conn).await?;
-    let changed = match &value {
-        Value::Array(rows) => rows.iter().filter_map(|row| row["id"].as_str()?.parse().ok()).collect(),
-        n if n.as_i64() == Some(0) => Vec::new(),
-        _ => claims::no_longer(conn, &held, "processing").await?.into_iter().map(|(_, id)| id).collect(),
-    };
+    if let Does::Recover { is_reset } = function.does {
+        let recovered = claims::recover(conn, is_reset).await?;
+        return Ok(Called { value: recovered.len().into(), changed: recovered.iter().map(|row| row.id).collect() });
+    }
+    sql.push(") r");
+    let value: Value = sql.build_query_scalar().fetch_one(conn).await?;
+    let rows = value.as_array().into_iter().flatten();
+    let changed = rows.filter_map(|row| row["id"].as_str()?.parse().ok()).collect();
     Ok(Called { value, changed })
 }
 

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{ActivityId, Caller, Fault, Notice, Op, PersonId, Scope, TenantId};
-use store::claims;
 use store::crash::{self, Point};
 use store::nodes::{self, Heartbeat};
+use store::{activities, claims};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
@@ -165,11 +165,9 @@ impl Builtin {
         }
         let completed = claims::complete(&mut tx, tenant_id, key_id, &results).await?;
         metrics::counter!("tributary_agent_completed_total").increment(completed.len() as u64);
-        if !completed.is_empty() {
-            tx.notify(Notice::lane(Some(tenant_id), lanes::remember_activity::RememberActivity::NAME, Op::Insert));
-        }
-        ids.extend(completed);
         tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));
+        activities::tell(&mut tx, tenant_id, &completed, Op::Update);
+        ids.extend(completed);
         crash::at(Point::AgentBeforeCommit)?;
         tx.commit().await?;
         Ok(ids.len())

@@ -7,7 +7,7 @@ mod run;
 
 use std::fmt::Debug;
 
-use domain::Fault;
+use domain::{Fault, NodeStatus};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -56,12 +56,12 @@ impl<Of> Default for Beat<Of> {
 }
 
 impl<Of> Beat<Of> {
-    /// The status in the table of nodes.
-    fn status(&self, is_busy: bool) -> &'static str {
+    /// As the table of nodes has it.
+    fn status(&self, is_busy: bool) -> NodeStatus {
         match is_busy {
-            _ if self.is_goodbye => "offline",
-            true => "processing",
-            false => "ready",
+            _ if self.is_goodbye => NodeStatus::Offline,
+            true => NodeStatus::Processing,
+            false => NodeStatus::Ready,
         }
     }
 }

@@ -2,15 +2,12 @@
 //! to fill. Rows keep their ids, so a group whose fate is unknown is inserted again before anybody is answered: the unique keys
 //! wait for the doubtful transaction and make it one row.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::{Notice, Op, TenantId};
 use store::activities::{self, Stored};
 use store::crash::{self, Point};
 use store::{Connection, Db};
-use uuid::Uuid;
 
 use super::receive::Counters;
 use super::room::{Room, Waiting};
@@ -20,8 +17,6 @@ const GROUP_LIMIT: Duration = Duration::from_secs(5);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 /// Between tries while the database is away.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Sent by the insert's trigger; told by us, after the commit.
-const LANE: &str = "remember_activity";
 
 pub(super) const SESSIONS: usize = 2;
 
@@ -98,24 +93,9 @@ impl Session {
         let stored = activities::insert_group(&mut tx, &rows).await?;
         // An event that was deleted between our two looks: looked at again.
         let stored: Vec<Stored> = stored.into_iter().collect::<Option<_>>().ok_or(store::Error::TimedOut)?;
-        tx.notify_all(notices(group, &stored));
         crash::at(Point::IntakeBeforeCommit)?;
         tx.commit().await?;
         crash::at(Point::IntakeAfterCommit)?;
         Ok(stored)
     }
-}
-
-/// What to tell after the commit: the lane that remembers, and whoever looks at activities.
-fn notices(group: &[Waiting], stored: &[Stored]) -> Vec<Notice> {
-    let mut new: HashMap<TenantId, Vec<Uuid>> = HashMap::new();
-    for (waiting, stored) in group.iter().zip(stored).filter(|(_, stored)| stored.is_new) {
-        new.entry(waiting.arrival.tenant_id).or_default().push(stored.id.0);
-    }
-    let mut notices = Vec::new();
-    for (tenant_id, ids) in new {
-        notices.push(Notice::lane(Some(tenant_id), LANE, Op::Insert));
-        notices.extend(Notice::activities(tenant_id, &ids, Op::Insert));
-    }
-    notices
 }

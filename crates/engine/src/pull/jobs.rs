@@ -71,8 +71,8 @@ pub(crate) async fn queue(
     if let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? {
         // A paused job of a source that is not paused was left behind.
         let job = jobs::get(tx, tenant_id, job_id).await?;
-        let Some(job) = job.filter(|job| job.status() == JobStatus::Paused) else { return Ok(Asked::Running(job_id)) };
-        resume(env, tx, tenant_id, job_id, source_id, job.kind()).await?;
+        let Some(job) = job.filter(|job| job.status == JobStatus::Paused) else { return Ok(Asked::Running(job_id)) };
+        resume(env, tx, tenant_id, job_id, source_id, job.kind).await?;
         return Ok(Asked::Started(job_id));
     }
     let kind = kind.unwrap_or(if source.cursors.is_some() { JobKind::Delta } else { JobKind::Full });
@@ -130,7 +130,7 @@ pub fn next_sync(now: DateTime<Utc>, every_secs: f64, source_id: SourceId) -> Da
 pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool> {
     let retried = env.db.write(async |tx| {
         let Some(job) = jobs::get(tx, caller.tenant_id, id).await? else { return Ok(false) };
-        if !matches!(job.status(), JobStatus::Failed | JobStatus::Cancelled) {
+        if !matches!(job.status, JobStatus::Failed | JobStatus::Cancelled) {
             return Ok(false);
         }
         let source_id = SourceId(job.source_id);
@@ -142,7 +142,7 @@ pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool>
         if jobs::live(tx, caller.tenant_id, source_id).await?.is_some() {
             return Err(store::Error::Conflict("another sync of this source is under way"));
         }
-        resume(env, tx, caller.tenant_id, id, source_id, job.kind()).await?;
+        resume(env, tx, caller.tenant_id, id, source_id, job.kind).await?;
         Ok(true)
     });
     retried.await
@@ -181,8 +181,8 @@ pub async fn cancel(env: &Env, caller: &Caller, id: JobId) -> store::Result<bool
 pub(crate) async fn stop(env: &Env, tx: &mut Tx, tenant_id: TenantId, id: JobId) -> store::Result<bool> {
     let at = env.clock.sql();
     let job = jobs::get(tx, tenant_id, id).await?;
-    let Some(job) = job.filter(|job| !job.status().is_over()) else { return Ok(false) };
-    let item = if job.status() == JobStatus::Paused { None } else { jobs::item(tx, tenant_id, id).await? };
+    let Some(job) = job.filter(|job| !job.status.is_over()) else { return Ok(false) };
+    let item = if job.status == JobStatus::Paused { None } else { jobs::item(tx, tenant_id, id).await? };
     let mut is_ended = false;
     if let Some(item) = item {
         let us = Caller::local("whoever stopped its job", tenant_id, false);
@@ -255,8 +255,8 @@ pub(crate) async fn go_on(env: &Env, tx: &mut Tx, source: &Source, by: &str) -> 
     if jobs::live(tx, tenant_id, source_id).await?.is_none() {
         let filter = jobs::Filter { source_id: Some(source_id), limit: 1, ..Default::default() };
         let newest = jobs::list(tx, tenant_id, filter).await?.pop();
-        if let Some(job) = newest.filter(|job| job.status() == JobStatus::Failed) {
-            return resume(env, tx, tenant_id, JobId(job.id), source_id, job.kind()).await;
+        if let Some(job) = newest.filter(|job| job.status == JobStatus::Failed) {
+            return resume(env, tx, tenant_id, JobId(job.id), source_id, job.kind).await;
         }
     }
     queue(env, tx, source, None, by, &json!({})).await.map(|_| ())

@@ -75,7 +75,7 @@ impl Health {
             return is(condition, what.trim_end_matches('.'), &todo);
         }
         let is_read = source.last_successful_sync_at.is_some();
-        match (source.status(), job.map(Job::status)) {
+        match (source.status(), job.map(|job| job.status)) {
             (SourceStatus::Disconnected, _) => is(
                 Condition::Disconnected,
                 "nothing is read any more; what it brought is kept",

@@ -29,3 +29,4 @@ mod suite;
 mod tokens;
 mod tracking;
 mod upgrade;
+mod waiting;

@@ -12,7 +12,7 @@ async fn every_provider_is_read_through_its_mcp_server() {
         let mcp = over_mcp.connect_over(provider, Transport::Mcp, None).await.expect("a source");
         for (t, id) in [(&over_rest, rest), (&over_mcp, mcp)] {
             t.run().await;
-            assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+            assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
         }
         let read = texts(&over_rest, rest).await;
         assert!(!read.is_empty());

@@ -243,7 +243,7 @@ async fn the_same_world_over_mcp_over_rest_and_from_files_is_the_same_memory() {
     let files = connect::with_fixtures(env, tenant, HUBSPOT).await.expect("a source");
     for (t, id) in [(&over_rest, rest), (&over_mcp, mcp), (&of_files, files)] {
         t.run().await;
-        assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+        assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
     }
     let of_rest = (everything(&over_rest, rest).await, facts(&over_rest, rest).await);
     assert!(!of_rest.0.is_empty() && !of_rest.1.is_empty());
@@ -340,16 +340,16 @@ async fn everything_is_read_again_once_a_week_and_what_no_delta_tells_is_found()
         jobs::sync_due(env).await.expect("syncs");
         t.run().await;
         let job = t.jobs(hubspot).await.remove(0);
-        assert_eq!(job.status, "completed", "{job:?}");
+        assert_eq!(job.status.as_str(), "completed", "{job:?}");
         kinds.push(job.kind);
         let is_there = t.documents(hubspot).await.contains(&format!("contact:{purged}"));
-        assert_eq!(is_there, !kinds.contains(&"full".to_owned()), "{kinds:?}");
+        assert_eq!(is_there, !kinds.contains(&JobKind::Full), "{kinds:?}");
     }
     // The seventh night, or the eighth, if it all began late in a day.
-    let n_before = kinds.iter().take_while(|kind| *kind == "delta").count();
-    assert!([6, 7].contains(&n_before) && kinds.iter().filter(|kind| *kind == "full").count() == 1, "{kinds:?}");
+    let n_before = kinds.iter().take_while(|kind| **kind == JobKind::Delta).count();
+    assert!([6, 7].contains(&n_before) && kinds.iter().filter(|kind| **kind == JobKind::Full).count() == 1, "{kinds:?}");
     let of_drive = t.jobs(drive).await;
-    assert_eq!(of_drive.iter().filter(|job| job.kind == "full").count(), 1, "a first sync's cap would be in vain");
+    assert_eq!(of_drive.iter().filter(|job| job.kind == JobKind::Full).count(), 1, "a first sync's cap would be in vain");
 }
 
 /// The queue from outside: the names and results that others rely on, and who may use them.
@@ -387,7 +387,7 @@ async fn others_work_on_the_queue_by_its_contract() {
         .expect("sent");
     assert!(sent > read.0);
     t.run().await;
-    assert_eq!(t.jobs(id).await[0].status, "completed", "what others send is done");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "what others send is done");
     let refused = sqlx::query("select ingestion_enqueue('upkeep', '{}')").execute(&mut *conn).await;
     assert!(refused.is_err(), "a queue that is none of theirs");
     assert_eq!(t.count("select count(*) from ingestion_jobs").await, 1);

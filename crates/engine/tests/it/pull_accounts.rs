@@ -75,7 +75,7 @@ async fn a_server_of_the_old_era_is_read_as_well() {
     let t = Sources::with(cluster::cloned(), Clock::System, fakes, &["--hubspot-mcp-url", &url]).await;
     let id = t.connect_over(HUBSPOT, Transport::Mcp, None).await.expect("a source");
     t.run().await;
-    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
     assert_eq!(t.documents(id).await, expected(&t, HUBSPOT));
     assert!(t.fakes.requests("/mcp-legacy/hubspot") > 0);
 }
@@ -121,7 +121,7 @@ async fn what_cannot_be_connected_is_refused_before_anything_is_stored() {
     sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("another transport");
     t.run().await;
     let job = t.jobs(id).await.remove(0);
-    assert_eq!(job.status, "failed");
+    assert_eq!(job.status.as_str(), "failed");
     assert!(
         job.error_details[0]["what"].as_str().is_some_and(|what| what.contains("nothing here reads it")),
         "{job:?}"
@@ -154,7 +154,7 @@ async fn with_fixtures_switched_on_no_provider_is_asked() {
     for provider in ALL.iter().copied() {
         let id = connect::with_fixtures(&t.world.env, t.world.tenant_id, provider).await.expect("a source");
         t.run().await;
-        assert_eq!(t.jobs(id).await[0].status, "completed", "{provider}");
+        assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{provider}");
         assert!(!t.documents(id).await.is_empty(), "{provider}");
     }
     assert!(t.fakes.ledger().is_empty(), "{:?}", t.fakes.ledger());

@@ -22,7 +22,7 @@ async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwa
     t.run().await;
     assert_eq!(t.fakes.requests("/oauth/hubspot/token"), tokens, "a fresh pair that is refused was refreshed");
     let (source, job) = (t.source(id).await, t.jobs(id).await.remove(0));
-    assert_eq!(source.status, "token_refresh_failed");
+    assert_eq!(source.status.as_str(), "token_refresh_failed");
     assert_eq!(source.status_message.as_deref(), Some("unauthorized_after_refresh"));
     assert_eq!(
         (job.status.as_str(), job.error_message.as_deref()),
@@ -41,7 +41,7 @@ async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwa
     t.fakes.as_account(fakes::HUBSPOT, "somebody-else");
     let other = t.connect_over(HUBSPOT, domain::Transport::Rest, Some(id)).await;
     assert!(matches!(other, Err(connect::ConnectError::OtherAccount(..))), "{other:?}");
-    assert_eq!(t.source(id).await.status, "token_refresh_failed");
+    assert_eq!(t.source(id).await.status.as_str(), "token_refresh_failed");
 
     t.fakes.behave();
     t.fakes.as_account(fakes::HUBSPOT, fakes::HUBSPOT.default_account());
@@ -71,7 +71,7 @@ async fn a_worker_that_lost_its_job_says_nothing_about_it() {
     assert_eq!(claimed.len(), 1, "nobody else got it");
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.error_count, job.error_message), ("running", 0, None));
-    assert_eq!(t.source(id).await.status, "active", "a late refusal counts");
+    assert_eq!(t.source(id).await.status.as_str(), "active", "a late refusal counts");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,10 +85,10 @@ async fn only_a_paused_source_pauses_its_job() {
         sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("moved");
     };
     tokio::join!(t.run(), moved);
-    assert_eq!(t.jobs(id).await[0].status, "pending", "paused though its source is not");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "pending", "paused though its source is not");
     t.fakes.behave();
     run_for_hours(&t, 1).await;
-    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed");
     assert!(whole(&t, id).await);
 }
 
@@ -107,9 +107,9 @@ async fn resumed_while_a_worker_pauses_it_a_job_goes_on() {
     };
     let (_, is_waiting) = tokio::join!(t.run(), resumed);
     assert!(is_waiting, "the worker did not look whether the source is paused");
-    assert_eq!(t.jobs(id).await[0].status, "pending");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "pending");
     run_for_hours(&t, 1).await;
-    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed");
 
     // What was left behind all the same goes on with the next sync.
     t.sync(id).await;
@@ -117,7 +117,7 @@ async fn resumed_while_a_worker_pauses_it_a_job_goes_on() {
     sqlx::raw_sql(sql).execute(&mut *t.world.conn().await).await.expect("left behind");
     t.sync(id).await;
     t.run().await;
-    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +131,7 @@ async fn the_live_job_goes_on_whatever_newer_one_failed() {
     let older = domain::JobId(t.jobs(id).await[0].id);
     let newer = t.sync(id).await;
     t.run().await;
-    assert!(t.jobs(id).await.iter().all(|job| job.status == "failed"), "{:?}", t.jobs(id).await);
+    assert!(t.jobs(id).await.iter().all(|job| job.status == domain::JobStatus::Failed), "{:?}", t.jobs(id).await);
     t.fakes.behave();
     assert!(jobs::retry(env, &caller, older).await.expect("an answer"));
 
@@ -147,7 +147,7 @@ async fn the_live_job_goes_on_whatever_newer_one_failed() {
     t.run().await;
     assert!(jobs::resume_source(env, tenant, id).await.expect("resumed"));
     t.run().await;
-    let ended: Vec<String> = t.jobs(id).await.into_iter().map(|job| job.status).collect();
+    let ended: Vec<&str> = t.jobs(id).await.into_iter().map(|job| job.status.as_str()).collect();
     assert_eq!(ended, ["failed", "completed"], "the newest first");
     assert!(whole(&t, id).await);
 }
@@ -170,7 +170,7 @@ async fn a_person_pauses_resumes_cancels_and_disconnects() {
     assert_eq!(t.sync(id).await, job_id, "two syncs of one source");
     assert!(jobs::cancel(env, &caller, job_id).await.expect("cancelled"));
     t.run().await;
-    assert_eq!(t.jobs(id).await[0].status, "cancelled");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "cancelled");
     assert!(!jobs::cancel(env, &caller, job_id).await.expect("an answer"), "cancelled twice");
 
     assert!(connect::disconnect(env, tenant, id).await.expect("disconnected"));
@@ -213,6 +213,6 @@ async fn cancelled_and_disconnected_while_a_page_is_written_neither_is_in_the_ot
         };
         let (_, stopped) = tokio::join!(write, stop);
         assert!(stopped.expect("stopped"));
-        assert_eq!(t.jobs(id).await[0].status, "cancelled");
+        assert_eq!(t.jobs(id).await[0].status.as_str(), "cancelled");
     }
 }

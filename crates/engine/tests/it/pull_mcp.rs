@@ -47,7 +47,7 @@ async fn assert_whole(t: &Sources, id: SourceId, attempts: i32, why: &str) {
     let job = t.jobs(id).await.remove(0);
     assert_eq!((job.status.as_str(), job.error_count), ("completed", attempts), "{why}: {job:?}");
     assert_eq!(t.documents(id).await, expected(t), "{why}");
-    assert_eq!(t.source(id).await.status, "active", "{why}");
+    assert_eq!(t.source(id).await.status.as_str(), "active", "{why}");
 }
 
 /// Checks that the newest job waits after this many attempts. Returns the kind of trouble and its words.
@@ -101,7 +101,7 @@ async fn a_tool_that_quotes_a_401_has_the_token_refreshed_and_goes_on() {
         t.fakes.nth(&calls(era), 2, Manner::ToolError(401));
         t.run().await;
         assert_eq!(trouble(&t, id, 0).await.0, "unauthorized", "{era}");
-        assert_eq!(t.source(id).await.status, "active", "{era}");
+        assert_eq!(t.source(id).await.status.as_str(), "active", "{era}");
         assert_eq!(t.fakes.counts(fakes::HUBSPOT).refreshes, 0, "{era}: there is one way to refresh, at a claim");
 
         t.world.env.clock.advance(TimeDelta::seconds(2));
@@ -171,7 +171,7 @@ async fn a_tool_that_quotes_a_5xx_costs_an_attempt_and_heals() {
             ("provider", format!("HubSpot's MCP server quotes an error {status}")),
             "{era}"
         );
-        assert_eq!(t.source(id).await.status, "active");
+        assert_eq!(t.source(id).await.status.as_str(), "active");
         an_hour_later(&t).await;
         assert_whole(&t, id, 1, era).await;
     }
@@ -319,7 +319,7 @@ async fn a_packed_bomb_is_not_unpacked_and_frees_its_slot() {
     t.run().await;
     let (kind, what) = trouble(&t, id, 1).await;
     assert!(kind == "token" && what.contains("gave an answer without an end"), "{kind}: {what}");
-    assert_eq!(t.source(id).await.status, "active");
+    assert_eq!(t.source(id).await.status.as_str(), "active");
     an_hour_later(&t).await;
     assert_whole(&t, id, 1, "at the token endpoint").await;
     assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
@@ -398,7 +398,7 @@ async fn a_server_whose_tls_is_none_is_not_spoken_to_and_passes() {
             let who = if transport == Transport::Mcp { "HubSpot's MCP server" } else { "HubSpot" };
             assert!(what.starts_with(&format!("{who} could not be reached")), "{transport:?}: {kind}: {what}");
             assert_eq!(kind, "provider");
-            assert_eq!(t.source(id).await.status, "active");
+            assert_eq!(t.source(id).await.status.as_str(), "active");
             assert_eq!(t.fakes.ledger().len(), asked, "somebody was asked in the clear");
             assert_eq!(
                 came.load(SeqCst) > reached,

@@ -137,7 +137,7 @@ async fn what_a_failed_pass_met_goes_with_the_next_one_and_the_job_after_its_tim
     t.fakes.always("/hubspot/crm/objects/2026-03/companies", Some(Manner::Status(403)));
     let id = t.connect(HUBSPOT).await;
     t.run().await;
-    assert_eq!(t.jobs(id).await[0].status, "failed");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "failed");
     let seen = "select count(*) from tributary.sync_seen";
     assert!(t.count(seen).await > 0, "nothing was met");
     t.fakes.behave();
@@ -146,7 +146,7 @@ async fn what_a_failed_pass_met_goes_with_the_next_one_and_the_job_after_its_tim
     assert_eq!((t.jobs(id).await[0].status.as_str(), t.count(seen).await), ("completed", 0));
     let later = Some(t.world.env.clock.now() + TimeDelta::days(91));
     store::retention::enforce(&mut *t.world.conn().await, later, &[]).await.expect("retention");
-    let left: Vec<String> = t.jobs(id).await.into_iter().map(|job| job.status).collect();
+    let left: Vec<&str> = t.jobs(id).await.into_iter().map(|job| job.status.as_str()).collect();
     assert_eq!(left, ["completed"], "a failed job is kept for ever");
 }
 

@@ -73,13 +73,13 @@ async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() 
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::Status(503));
     assert!(matches!(want().await, Err(NoToken::Failed(_))), "5xx");
-    assert_eq!(t.source(id).await.status, "active");
+    assert_eq!(t.source(id).await.status.as_str(), "active");
 
     // Our own fault: nobody is disconnected, and everybody stays away.
     t.fakes.reject_client(true);
     assert!(matches!(want().await, Err(NoToken::Wait(..))), "invalid_client");
     t.fakes.reject_client(false);
-    assert_eq!(t.source(id).await.status, "active");
+    assert_eq!(t.source(id).await.status.as_str(), "active");
     let asked = t.fakes.requests("/quickbooks");
     t.sync(id).await;
     t.run().await;
@@ -87,13 +87,13 @@ async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() 
     env.clock.advance(TimeDelta::minutes(16));
     stale(&t).await;
     t.run().await;
-    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
 
     // The reply is lost: one more try with the same pair, and that one was spent.
     stale(&t).await;
     t.fakes.next(TOKEN, Manner::DropReply);
     assert!(matches!(want().await, Err(NoToken::Failed(_))), "no reply");
-    assert_eq!(t.source(id).await.status, "active");
+    assert_eq!(t.source(id).await.status.as_str(), "active");
     t.fakes.next(TOKEN, Manner::Status(503)); // which says nothing of the first one
     assert!(matches!(want().await, Err(NoToken::Failed(_))), "5xx");
     assert!(matches!(want().await, Err(NoToken::Reconnect)), "spent");
@@ -137,12 +137,12 @@ async fn a_reply_that_comes_after_the_source_was_given_up_revives_it() {
         t.run().await; // the first sync wants a token too, and the pair is spent
         let (source, job) = (t.source(id).await, t.jobs(id).await.remove(0));
         assert_eq!(source.status_message.as_deref(), Some("refresh_outcome_unknown"));
-        assert_eq!(job.status, "failed");
+        assert_eq!(job.status.as_str(), "failed");
     };
     let (first, ()) = tokio::join!(tokens::token(env, tenant, id, QUICKBOOKS), second);
     first.expect("the pair that came late");
-    assert_eq!(t.source(id).await.status, "active");
-    assert_eq!(t.jobs(id).await[0].status, "pending", "what had stopped does not go on");
+    assert_eq!(t.source(id).await.status.as_str(), "active");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "pending", "what had stopped does not go on");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +160,7 @@ async fn a_refusal_of_a_pair_that_was_replaced_meanwhile_asks_nobody_to_reconnec
     };
     let (refused, ()) = tokio::join!(tokens::token(env, tenant, id, QUICKBOOKS), reconnected);
     assert!(matches!(refused, Err(NoToken::Wait(..))), "{refused:?}");
-    assert_eq!(t.source(id).await.status, "active");
+    assert_eq!(t.source(id).await.status.as_str(), "active");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,7 +181,7 @@ async fn pages_that_are_read_say_nothing_of_our_client_and_a_refresh_does() {
         store::gates::close(&mut conn, env.clock.sql(), &key, wait, "invalid_client").await.expect("closed");
     };
     tokio::join!(t.run(), refused);
-    assert_eq!(t.jobs(id).await[0].status, "completed");
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed");
     assert!(is_closed().await, "a page opened it");
     stale(&t).await;
     let kept_away = tokens::token(env, tenant, id, QUICKBOOKS).await;
@@ -220,7 +220,7 @@ async fn a_job_waits_while_its_app_is_not_set_up_or_its_token_endpoint_asks_for_
     t.world.env.providers = with_app;
     t.world.env.clock.advance(TimeDelta::minutes(16));
     t.run().await;
-    assert_eq!(t.jobs(id).await[0].status, "completed", "{:?}", t.jobs(id).await[0]);
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -338,5 +338,5 @@ async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
     let accepted = i64::try_from(counts.refreshes - before).expect("a count");
     println!("{expiries} expiries, {accepted} accepted refreshes, {} invalid_grant", counts.invalid_grants);
     assert_eq!((accepted, counts.invalid_grants, counts.reuses), (expiries, 0, 0), "{counts:?}");
-    assert_eq!(t.source(id).await.status, "active");
+    assert_eq!(t.source(id).await.status.as_str(), "active");
 }

@@ -87,11 +87,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 let words = if said("subject").is_empty() { said("content") } else { said("subject") };
                 vec![
                     activity.id.to_string(),
-                    activity.r#type.clone(),
+                    activity.r#type.to_string(),
                     clipped(activity.party().unwrap_or_default(), 30),
                     clipped(words, 50),
                     activity.contact_id.map_or_else(|| "nobody known".into(), |id| format!("contact {id}")),
-                    activity.processing_status.clone(),
+                    activity.processing_status.to_string(),
                     relative(activity.created_at, now),
                 ]
             };

@@ -125,11 +125,11 @@ pub(super) fn print(env: &Env, jobs: &[Job]) {
         vec![
             job.id.to_string(),
             clipped(&job.source_name, 30),
-            kind(job.kind()).to_owned(),
-            job.status.clone(),
+            kind(job.kind).to_owned(),
+            job.status.to_string(),
             words::brought(job),
             relative(job.created_at, now),
-            if job.status() == JobStatus::Completed { String::new() } else { clipped(&state(env, job), 60) },
+            if job.status == JobStatus::Completed { String::new() } else { clipped(&state(env, job), 60) },
         ]
     };
     table::print(
@@ -161,7 +161,7 @@ fn show(env: &Env, job: &Job) {
     let facts = [
         ("id", job.id.to_string()),
         ("source", format!("{} ({})", shown(&job.source_name), shown(&job.source_provider))),
-        ("reads", kind(job.kind()).to_owned()),
+        ("reads", kind(job.kind).to_owned()),
         ("status", format!("{}: {}", job.status, shown(&state(env, job)))),
         ("asked for", format!("{} by {}", relative(job.created_at, now), shown(asked_by(job)))),
         ("brought", words::brought(job)),

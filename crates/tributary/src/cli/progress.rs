@@ -38,7 +38,7 @@ pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> 
         }
         drop(conn);
         let who = env.providers.label(&job.source_provider);
-        if job.status().is_over() || job.status() == JobStatus::Paused {
+        if job.status.is_over() || job.status == JobStatus::Paused {
             if is_live {
                 eprint!("\r\x1b[K");
             }
@@ -82,7 +82,7 @@ pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> 
 
 /// Providers rarely say how many records they have; what was there before is a good guess for a pass over everything.
 async fn expected(conn: &mut store::PgConnection, job: &Job) -> anyhow::Result<Option<i64>> {
-    if job.kind() != JobKind::Full {
+    if job.kind != JobKind::Full {
         return Ok(None);
     }
     let source = sources::get(conn, TenantId(job.tenant_id), SourceId(job.source_id)).await?;
@@ -102,7 +102,7 @@ fn told(who: &str, job: &Job, is_json: bool) -> anyhow::Result<ExitCode> {
     } else {
         println!("{}: {}", shown(&words::state(who, job)), words::brought(job));
     }
-    Ok(if job.status() == JobStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if job.status == JobStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Records a second, lately.

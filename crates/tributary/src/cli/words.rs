@@ -33,7 +33,7 @@ pub fn health(who: &str, source: &Source, job: Option<&Job>) -> Health {
 /// What a job does, why it waits, or what became of it.
 pub fn state(who: &str, job: &Job) -> String {
     let said = job.step.as_deref().unwrap_or_default();
-    match job.status() {
+    match job.status {
         JobStatus::Pending if said.is_empty() => "waits for a worker".to_owned(),
         JobStatus::Pending => format!("waits: {said}"),
         JobStatus::Running if said.is_empty() => "runs".to_owned(),

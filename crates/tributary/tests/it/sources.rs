@@ -94,7 +94,7 @@ async fn kill_at(point: Point) {
     }
     check(&t, id, point.name()).await;
     let job = t.jobs(id).await.remove(0);
-    assert_eq!(job.status, "completed", "{}: {job:?}", point.name());
+    assert_eq!(job.status.as_str(), "completed", "{}: {job:?}", point.name());
     drop(clean);
     println!("{}: {} documents, 0 lost, 0 doubled", point.name(), t.documents(id).await.len());
 }
@@ -112,7 +112,7 @@ async fn told_to_stop_in_the_middle_of_a_sync_a_worker_hands_it_back_whole() {
     let status = stopping.ended_within(Duration::from_secs(15)).await.expect("it does not stop");
     assert!(status.success(), "{status}");
     let job = t.jobs(id).await.remove(0);
-    if job.status != "completed" {
+    if job.status != JobStatus::Completed {
         let held = "select count(*) from pgmq.q_ingestion_queue where headers ? 'by'";
         assert_eq!(t.count(held).await, 0, "a stopped worker holds the message");
     }
@@ -130,7 +130,7 @@ async fn what_a_dead_worker_held_is_taken_over_long_before_its_lease_ends() {
     let mut hurt = worker(&t, Some("pull.fetched:abort"));
     assert!(wait_until(Duration::from_secs(40), async || hurt.has_ended().is_some()).await, "it lives");
     let _other = worker(&t, None);
-    let is_over = async || t.jobs(id).await[0].status == "completed";
+    let is_over = async || t.jobs(id).await[0].status == domain::JobStatus::Completed;
     assert!(wait_until(Duration::from_secs(60), is_over).await, "it waits for the lease: {:?}", t.jobs(id).await[0]);
 }
 

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, ChannelId, ContactId, PersonId};
+use domain::{ActivityId, ActivityType, ChannelId, ContactId, Direction, PersonId, ProcessingStatus};
 use engine::activities as desk;
 use serde::{Deserialize, Serialize};
 use store::activities::{self, Of, Wanted};
@@ -27,11 +27,13 @@ pub(crate) struct Activities {
 pub(crate) struct Activity {
     id: Uuid,
     /// email, call, sms, meeting, note, task, whatsapp or other.
-    #[schema(example = "email")]
-    r#type: String,
-    direction: String,
+    #[schema(value_type = String, example = "email")]
+    r#type: ActivityType,
+    #[schema(value_type = String)]
+    direction: Direction,
     /// raw, processing, completed or failed.
-    processing_status: String,
+    #[schema(value_type = String)]
+    processing_status: ProcessingStatus,
     raw_data: serde_json::Value,
     processed_data: Option<serde_json::Value>,
     metadata: serde_json::Value,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{JobId, JobStatus, SourceId};
+use domain::{JobId, JobKind, JobStatus, SourceId};
 use engine::pull::{jobs as syncs, words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,11 +31,11 @@ pub(crate) struct Job {
     id: Uuid,
     source: SourceRef,
     /// full, delta, push or backfill.
-    #[schema(example = "delta")]
-    kind: String,
+    #[schema(value_type = String, example = "delta")]
+    kind: JobKind,
     /// pending, running, completed, failed, paused or cancelled.
-    #[schema(example = "running")]
-    status: String,
+    #[schema(value_type = String, example = "running")]
+    status: JobStatus,
     /// `schedule`, `connect`, `person` (on the command line), or the name of whose key it was.
     requested_by: String,
     /// What it does now, or why it waits, in words.

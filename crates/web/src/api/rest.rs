@@ -9,8 +9,6 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::text::has_nul;
 use domain::{Notice, Op, Scope};
-use engine::work::Lane as _;
-use engine::work::lanes::remember_activity::RememberActivity;
 use serde_json::{Map, Value, json};
 use store::nodes::Drawn;
 use store::rest::{self, Condition, FUNCTIONS, Function, Operator, Table, Wanted};
@@ -233,9 +231,8 @@ async fn update(
             !by_id.is_empty() && rest::count(tx, table, &by_id).await? > 0
         };
         let (ids, rows): (Vec<Uuid>, Vec<Value>) = rows.into_iter().unzip();
-        if table.name == "activities" && !ids.is_empty() {
-            tx.notify(Notice::lane(Some(caller.tenant_id), RememberActivity::NAME, Op::Insert));
-            tx.notify_all(Notice::activities(caller.tenant_id, &ids, Op::Update));
+        if table.name == "activities" {
+            store::activities::tell(&mut tx, caller.tenant_id, &ids, Op::Update);
         }
         if drawn(tx, table, caller).await? != before {
             tx.notify(nodes::notice(caller));

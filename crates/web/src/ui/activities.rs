@@ -7,8 +7,9 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
+use domain::activity::SKIPPED;
 use domain::shown::{bytes, clipped, number, plural, shown_lines};
-use domain::{ActivityId, ContactId, Scope};
+use domain::{ActivityId, ActivityType, ContactId, ProcessingStatus, Scope};
 use engine::activities as desk;
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
@@ -65,13 +66,13 @@ impl Row {
 
 pub(super) fn badge(activity: &Activity) -> Badge {
     let kind = activity.metadata.get("error").and_then(|error| error.get("type")?.as_str());
-    Badge(match activity.processing_status.as_str() {
-        "raw" => "waiting",
-        "processing" => "working",
-        "completed" => "completed",
-        _ if activity.is_dead => "dead",
-        _ if kind == Some("Skipped") => "skipped",
-        _ => "failed",
+    Badge(match activity.processing_status {
+        ProcessingStatus::Raw => "waiting",
+        ProcessingStatus::Processing => "working",
+        ProcessingStatus::Completed => "completed",
+        ProcessingStatus::Failed if activity.is_dead => "dead",
+        ProcessingStatus::Failed if kind == Some(SKIPPED) => "skipped",
+        ProcessingStatus::Failed => "failed",
     })
 }
 
@@ -80,19 +81,19 @@ fn title(activity: &Activity) -> String {
     // A recording's address says nothing to people.
     let content = if said("source_type") == "url" { "a recording" } else { said("content") };
     let words = [said("subject"), content].into_iter().find(|text| !text.is_empty()).unwrap_or("no words");
-    clipped(&format!("{}: {words}", kind(&activity.r#type)), 120)
+    clipped(&format!("{}: {words}", kind(activity.r#type)), 120)
 }
 
-pub(super) fn kind(r#type: &str) -> &'static str {
+pub(super) fn kind(r#type: ActivityType) -> &'static str {
     match r#type {
-        "email" => "E-mail",
-        "call" => "Call",
-        "sms" => "SMS",
-        "whatsapp" => "WhatsApp",
-        "meeting" => "Meeting",
-        "note" => "Note",
-        "task" => "Task",
-        _ => "Event",
+        ActivityType::Email => "E-mail",
+        ActivityType::Call => "Call",
+        ActivityType::Sms => "SMS",
+        ActivityType::Whatsapp => "WhatsApp",
+        ActivityType::Meeting => "Meeting",
+        ActivityType::Note => "Note",
+        ActivityType::Task => "Task",
+        ActivityType::Other => "Event",
     }
 }
 
@@ -164,7 +165,7 @@ pub(crate) async fn show(
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut card = Card::new(&activity, contact.as_ref(), &overview, now);
     card.rest = None; // all of it is here
-    if matches!(activity.processing_status.as_str(), "raw" | "processing") {
+    if matches!(activity.processing_status, ProcessingStatus::Raw | ProcessingStatus::Processing) {
         card.actions.push(Button { label: "Skip", href: format!("{}/skip", card.href) });
     }
     let file = |(nth, file): (usize, &activities::Attachment)| File {
@@ -176,7 +177,7 @@ pub(crate) async fn show(
             bytes(file.bytes.unsigned_abs())
         ),
     };
-    let mut facts = vec![("Kind", kind(&activity.r#type).to_owned()), ("Direction", clipped(&activity.direction, 20))];
+    let mut facts = vec![("Kind", kind(activity.r#type).to_owned()), ("Direction", activity.direction.to_string())];
     for (label, name) in [("From", "from"), ("To", "to")] {
         let value =
             activity.metadata.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));

@@ -1,7 +1,9 @@
-//! An activity as a card: what it is, whose turn it is, what came of it, and what a person may do about it.
+//! An activity as a card: its content, who may claim it, its result, and what a person may do about it.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
+use domain::activity::{self, AfterFailure};
 use domain::shown::{clipped, number, plural, shown_lines, span};
+use domain::{ActivityType, Direction, ProcessingStatus};
 use engine::waiting::{Overview, Turn};
 use serde_json::Value;
 use store::activities::Activity;
@@ -12,9 +14,9 @@ use super::document::{MOST_TEXT_CHARS, cut};
 use super::lane::Button;
 use super::text::{Badge, When};
 
-/// As much of a transcript as a list carries (`store::activities`).
+/// How much of a transcript a list carries (`store::activities`).
 const LISTED_CHARS: usize = 3_000;
-/// As much of a text without a subject as stands for one.
+/// How much of a text stands for its subject when it has none.
 const TITLE_CHARS: usize = 80;
 
 pub(super) struct Card {
@@ -23,20 +25,20 @@ pub(super) struct Card {
     /// Its type, for the icon.
     pub icon: &'static str,
     pub kind: &'static str,
-    /// Colours it.
+    /// The style sheet's name for its colour.
     pub tone: &'static str,
     pub badge: Badge,
     pub at: When,
     pub title: String,
-    /// More of what it says than its title does.
+    /// The beginning of its text; empty when the title says it all.
     pub preview: String,
     /// `from` or `to`.
     pub way: &'static str,
-    /// Empty: it carries no address.
+    /// Sender or receiver; empty when it carries no address.
     pub party: String,
-    /// None: nobody we know.
+    /// The contact's page, if it matches one.
     pub contact: Option<String>,
-    /// Whose work it is; empty: everyone's.
+    /// The person who owns it; empty: everyone.
     pub owner: String,
     pub doing: Option<Doing>,
     pub failure: Option<Failure>,
@@ -44,23 +46,23 @@ pub(super) struct Card {
     pub summary: String,
     pub found: Vec<String>,
     pub transcript: String,
-    /// Where the rest of the transcript is.
+    /// The page that has the rest of the transcript.
     pub rest: Option<String>,
     pub actions: Vec<Button>,
 }
 
-/// It waits, or an agent has it.
+/// The state of an activity that waits or that an agent has claimed.
 pub(super) struct Doing {
     pub words: String,
     pub note: String,
     pub times: Vec<When>,
-    /// Somebody works on it, or will soon.
+    /// An agent works on it, or will soon.
     pub is_moving: bool,
 }
 
 pub(super) struct Failure {
     pub words: String,
-    /// Tries so far, and what comes next.
+    /// How often it was tried, and what happens next.
     pub note: String,
     pub times: Vec<When>,
 }
@@ -68,7 +70,7 @@ pub(super) struct Failure {
 impl Card {
     pub fn new(activity: &Activity, contact: Option<&Contact>, overview: &Overview, now: DateTime<Utc>) -> Self {
         let said = |name: &str| text(&activity.raw_data, name).trim();
-        let is_recording = said("source_type") == "url" && activity.r#type == "call";
+        let is_recording = said("source_type") == "url" && activity.r#type == ActivityType::Call;
         let content = if said("source_type") == "url" { "" } else { said("content") }; // an address says nothing to people
         let title = match (said("subject"), content) {
             ("", "") if is_recording => "A recording".to_owned(),
@@ -77,24 +79,25 @@ impl Card {
             (subject, _) => clipped(subject, 120),
         };
         let is_said = said("subject").is_empty() && content.chars().nth(TITLE_CHARS).is_none();
-        let done = activity.processed_data.as_ref().filter(|_| activity.processing_status == "completed");
+        let done =
+            activity.processed_data.as_ref().filter(|_| activity.processing_status == ProcessingStatus::Completed);
         let result = |name: &str| done.map(|done| text(done, name)).unwrap_or_default();
         let facts = done.and_then(|done| done.get("facts")).and_then(Value::as_array).into_iter().flatten();
         let fact = |fact: &Value| clipped(&fact.as_str().map_or_else(|| fact.to_string(), str::to_owned), 200);
         let href = format!("/activities/{}", activity.id);
-        let failure = (activity.processing_status == "failed").then(|| Failure::new(activity, now));
+        let failure = (activity.processing_status == ProcessingStatus::Failed).then(|| Failure::new(activity, now));
         let owner = activity.person_id.and_then(|id| overview.person(id)).map(|owner| clipped(&owner.called(), 60));
         let is_listed_whole = result("transcript").chars().nth(LISTED_CHARS - 1).is_none();
         Self {
             id: activity.id.to_string(),
-            icon: icon(&activity.r#type),
-            kind: kind(&activity.r#type),
+            icon: activity.r#type.as_str(),
+            kind: kind(activity.r#type),
             tone: tone(activity),
             badge: badge(activity),
             at: When::new(activity.created_at, now),
             title,
             preview: if is_said || content == result("summary") { String::new() } else { clipped(content, 300) },
-            way: if activity.direction == "outbound" { "to" } else { "from" },
+            way: if activity.direction == Direction::Outbound { "to" } else { "from" },
             party: match contact {
                 Some(contact) => clipped(&contact.called(), 80),
                 None => clipped(activity.party().unwrap_or_default(), 80),
@@ -119,21 +122,16 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 fn is_skipped(activity: &Activity) -> bool {
-    activity.metadata.get("error").is_some_and(|error| text(error, "type") == "Skipped")
+    activity.metadata.get("error").is_some_and(|error| text(error, "type") == activity::SKIPPED)
 }
 
 fn tone(activity: &Activity) -> &'static str {
-    match activity.processing_status.as_str() {
-        "raw" | "processing" => "open",
-        "completed" => "done",
-        _ if is_skipped(activity) => "skipped",
-        _ => "bad",
+    match activity.processing_status {
+        ProcessingStatus::Raw | ProcessingStatus::Processing => "open",
+        ProcessingStatus::Completed => "done",
+        ProcessingStatus::Failed if is_skipped(activity) => "skipped",
+        ProcessingStatus::Failed => "bad",
     }
-}
-
-/// A type that we know, as the style sheet names it.
-fn icon(r#type: &str) -> &'static str {
-    r#type.parse().unwrap_or(domain::ActivityType::Other).as_str()
 }
 
 fn actions(activity: &Activity, href: &str) -> Vec<Button> {
@@ -146,20 +144,21 @@ impl Doing {
     fn new(activity: &Activity, owner: Option<&str>, overview: &Overview, now: DateTime<Utc>) -> Option<Self> {
         let moving = |words: String, note: String| Self { words, note, times: Vec::new(), is_moving: true };
         let waits = |note| moving("Waiting for an agent".into(), note);
-        match activity.processing_status.as_str() {
-            "processing" => {
-                let takes = overview.takes_secs(&activity.r#type).map(|secs| format!("usually takes {}", about(secs)));
+        match activity.processing_status {
+            ProcessingStatus::Processing => {
+                let takes =
+                    overview.takes_secs(activity.r#type.as_str()).map(|secs| format!("usually takes {}", about(secs)));
                 return Some(moving("Processing content…".into(), takes.unwrap_or_default()));
             }
-            "raw" => {}
-            _ => return None,
+            ProcessingStatus::Raw => {}
+            ProcessingStatus::Completed | ProcessingStatus::Failed => return None,
         }
-        let Some(place) = overview.place(activity.id) else {
-            // Behind all that were looked at, or taken this moment.
+        let Some(wait) = overview.wait(activity.id) else {
+            // It is behind all that were looked at, or was claimed this moment.
             let more = format!("more than {} before it", number(engine::waiting::MOST));
             return Some(waits(if overview.claimable.is_more { more } else { String::new() }));
         };
-        Some(match (place.turn, place.about_secs, place.ahead) {
+        Some(match (wait.turn, wait.about_secs, wait.ahead) {
             (Turn::Now { .. }, Some(secs), _) => waits(format!("done in {}", about(secs))),
             (Turn::Now { .. }, None, 0) => waits("it is next".into()),
             (Turn::Now { .. }, None, ahead) => waits(format!("{} before it", number(ahead as i64))),
@@ -179,7 +178,7 @@ impl Doing {
     }
 }
 
-/// Never more exact than it can be.
+/// Rounds an estimate to what can be known: to five seconds above ten.
 fn about(secs: f64) -> String {
     let secs = secs.ceil().clamp(1.0, 1e9) as i64;
     format!("about {}", span(if secs > 10 { (secs + 4) / 5 * 5 } else { secs }))
@@ -209,30 +208,30 @@ fn in_words(r#type: &str) -> &str {
         "DownloadError" => "The recording could not be fetched",
         "LLMError" => "The language model could not be asked",
         "ValidationError" => "What it carries could not be read",
-        "Abandoned" => "Every agent that took it fell silent",
-        "Skipped" => "Nobody shall process it",
+        activity::ABANDONED => "Every agent that took it fell silent",
+        activity::SKIPPED => "Nobody shall process it",
         "" | "Error" => "It failed",
         other => other,
     }
 }
 
-/// What becomes of it without a person, and when: as the database's `retry_failed` does it.
-fn next(activity: &Activity, r#type: &str, timestamp: &str) -> (&'static str, Option<DateTime<Utc>>) {
+/// Says what happens to a failed activity by itself, and when.
+fn next(activity: &Activity, error_type: &str, timestamp: &str) -> (&'static str, Option<DateTime<Utc>>) {
     if activity.is_dead {
         return ("given up", None);
     }
-    if matches!(r#type, "Skipped" | "Abandoned") {
-        return ("", None);
-    }
     let failed_at = DateTime::parse_from_rfc3339(timestamp).map_or(activity.updated_at, |at| at.with_timezone(&Utc));
-    let due = failed_at + TimeDelta::hours(1);
     let retries = activity.metadata.get("retry_count").and_then(Value::as_i64).unwrap_or(0);
-    let is_tried = retries < 3 && activity.created_at > due - TimeDelta::hours(24);
-    (if is_tried { "tried again by itself" } else { "will be given up" }, Some(due))
+    match activity::after_failure(error_type, failed_at, activity.created_at, retries) {
+        AfterFailure::Retried(at) => ("tried again by itself", Some(at)),
+        AfterFailure::GivenUp(at) => ("will be given up", Some(at)),
+        AfterFailure::Nothing => ("", None),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
     use serde_json::json;
     use uuid::Uuid;
 
@@ -242,9 +241,9 @@ mod tests {
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
         Activity {
             id: Uuid::nil(),
-            r#type: "call".into(),
-            direction: "inbound".into(),
-            processing_status: "failed".into(),
+            r#type: ActivityType::Call,
+            direction: Direction::Inbound,
+            processing_status: ProcessingStatus::Failed,
             raw_data: json!({ "source_type": "url", "content": "https://api.example/RE1" }),
             processed_data: None,
             metadata: json!({ "error": error, "retry_count": retries }),
@@ -294,10 +293,5 @@ mod tests {
             assert_eq!(about(secs), words);
         }
         assert_eq!(about(f64::INFINITY), "about 11574 d");
-    }
-
-    #[test]
-    fn a_type_of_somebody_elses_has_an_icon_too() {
-        assert_eq!((icon("call"), icon("\"><b>")), ("call", "other"));
     }
 }

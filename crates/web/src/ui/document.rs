@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
-use domain::{ActivityId, BlobKey, hex};
+use domain::{ActivityId, BlobKey, ProcessingStatus, hex};
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
 use store::memory::Document;
@@ -95,7 +95,9 @@ pub(crate) async fn show(
     let original = load_original(&app, &visitor, &document, payload).await?;
     let client = super::search::clients_of(&app, &visitor, &[document.id]).await?.remove(&document.id);
     let (now, title) = (app.env.clock.now(), title(&document));
-    let is_settled = activity.as_ref().is_none_or(|a| matches!(a.processing_status.as_str(), "completed" | "failed"));
+    let is_settled = activity
+        .as_ref()
+        .is_none_or(|a| matches!(a.processing_status, ProcessingStatus::Completed | ProcessingStatus::Failed));
     let n_chars = document.text.chars().count();
     let (badge, story) = state(&document);
     let n_chunks = i64::from(document.n_chunks);
@@ -341,11 +343,11 @@ fn agent_step(activity: &Activity, now: DateTime<Utc>) -> Step {
         value.and_then(|value| value.get(name)).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let done = activity.processed_data.as_ref();
-    let (tone, what) = match activity.processing_status.as_str() {
-        "completed" => ("done", "Completed by an agent"),
-        "processing" => ("waiting", "In an agent's hands"),
-        "failed" => ("wrong", "Given up"),
-        _ => ("waiting", "Waits for an agent"),
+    let (tone, what) = match activity.processing_status {
+        ProcessingStatus::Completed => ("done", "Completed by an agent"),
+        ProcessingStatus::Processing => ("waiting", "In an agent's hands"),
+        ProcessingStatus::Failed => ("wrong", "Given up"),
+        ProcessingStatus::Raw => ("waiting", "Waits for an agent"),
     };
     let facts = done.and_then(|done| done.get("facts")).and_then(Value::as_array).into_iter().flatten();
     let in_words = |fact: &Value| match fact {

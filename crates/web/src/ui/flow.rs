@@ -1,8 +1,8 @@
 //! What arrives, as Home draws it: the last hour minute by minute, today's numbers, and the newest items with their state.
 
 use chrono::{DateTime, Utc};
-use domain::Caller;
 use domain::shown::{clipped, number, plural};
+use domain::{Caller, ProcessingStatus};
 use store::activities::{self, Flow, Unremembered};
 use store::memory::{Listed, Totals, documents};
 
@@ -138,10 +138,10 @@ impl NewestRow {
             (subject, _) => subject.to_owned(),
         };
         Self {
-            badge: Badge(match activity.processing_status.as_str() {
-                "processing" => "working",
-                "failed" => "dead",
-                _ => "waiting",
+            badge: Badge(match activity.processing_status {
+                ProcessingStatus::Processing => "working",
+                ProcessingStatus::Failed => "dead",
+                ProcessingStatus::Raw | ProcessingStatus::Completed => "waiting",
             }),
             title: clipped(&title, 120),
             href: format!("/activities/{}", activity.id),

@@ -80,7 +80,7 @@ pub(super) struct JobRow {
 
 impl JobRow {
     pub fn new(who: &str, job: &Job, now: DateTime<Utc>) -> Self {
-        let (class, word) = state(job.status());
+        let (class, word) = state(job.status);
         let why = match words::of_job(who, job) {
             Some(Trouble { what, .. }) => what,
             None => job.step.clone().map(|step| sentence(&step)).or(job.note.clone()).unwrap_or_default(),
@@ -88,7 +88,7 @@ impl JobRow {
         Self {
             id: job.id.to_string(),
             href: format!("/jobs/{}", job.id),
-            kind: sentence(words::kind(job.kind())),
+            kind: sentence(words::kind(job.kind)),
             class,
             word,
             asked: clipped(words::asked_by(job), 60),
@@ -126,11 +126,11 @@ pub(crate) async fn show(
 ) -> Result<impl IntoResponse, ApiError> {
     let job = load(&app, &visitor, JobId(id)).await?;
     let (now, source) = (app.env.clock.now(), clipped(&job.source_name, 100));
-    let (class, word) = state(job.status());
-    let is_live = !job.status().is_over();
+    let (class, word) = state(job.status);
+    let is_live = !job.status.is_over();
     let Trouble { what, todo } = words::of_job(app.env.providers.label(&job.source_provider), &job)
-        .filter(|_| job.status() == JobStatus::Failed)
-        .unwrap_or(Trouble { what: story(job.status()).into(), todo: String::new() });
+        .filter(|_| job.status == JobStatus::Failed)
+        .unwrap_or(Trouble { what: story(job.status).into(), todo: String::new() });
     html(&JobPage {
         layout: Layout::new(&visitor, now, format!("Sync of {}", clipped(&source, 60)), sources::HERE),
         flash: query.done.in_words(),
@@ -200,7 +200,7 @@ fn story(status: JobStatus) -> &'static str {
 
 /// What a live job does now, and how far it is.
 pub(super) fn doing(job: &Job, now: DateTime<Utc>) -> Doing {
-    let status = job.status();
+    let status = job.status;
     let words = match (&job.step, status) {
         (_, JobStatus::Paused) => "Paused".to_owned(),
         (Some(step), _) => sentence(&clipped(step, 300)),
@@ -230,9 +230,9 @@ fn facts(job: &Job, now: DateTime<Utc>) -> Vec<Fact> {
     };
     let some = |label, n: i64| if n == 0 { None } else { text(label, number(n)) };
     [
-        text("Reads", words::kind(job.kind()).to_owned()),
-        text("Records so far", number(job.items_processed)).filter(|_| !job.status().is_over()),
-        text("Records read", number(job.items_processed)).filter(|_| job.status().is_over()),
+        text("Reads", words::kind(job.kind).to_owned()),
+        text("Records so far", number(job.items_processed)).filter(|_| !job.status.is_over()),
+        text("Records read", number(job.items_processed)).filter(|_| job.status.is_over()),
         some("New", job.n_created),
         some("Changed", job.n_updated),
         some("Unchanged", job.n_unchanged),
@@ -245,7 +245,7 @@ fn facts(job: &Job, now: DateTime<Utc>) -> Vec<Fact> {
         time("Ended", job.finished_at),
         secs(job, now).and_then(|secs| text("Took", span(secs))),
         rate(job, now).and_then(|rate| text("Records a second", rate)),
-        time("Last sign of life", job.last_heartbeat.filter(|_| !job.status().is_over())),
+        time("Last sign of life", job.last_heartbeat.filter(|_| !job.status.is_over())),
     ]
     .into_iter()
     .flatten()
@@ -303,7 +303,7 @@ pub(super) fn spend(spend: &Spend) -> Vec<(&'static str, String)> {
 
 fn actions(job: &Job) -> Vec<Button> {
     let button = |label, action: Action| vec![Button { label, href: format!("/jobs/{}/{}", job.id, action.as_str()) }];
-    match job.status() {
+    match job.status {
         JobStatus::Failed | JobStatus::Cancelled => button("Retry", Action::Retry),
         JobStatus::Completed => Vec::new(),
         _ => button("Cancel", Action::Cancel),

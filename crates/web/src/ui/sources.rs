@@ -140,7 +140,7 @@ impl SourceCard {
     pub fn new(app: &App, watched: &Watched, now: DateTime<Utc>) -> Self {
         let Watched { source, job, is_being_forgotten } = watched;
         let who = app.env.providers.label(&source.provider);
-        let live = job.as_ref().filter(|job| !job.status().is_over() && !is_being_forgotten);
+        let live = job.as_ref().filter(|job| !job.status.is_over() && !is_being_forgotten);
         Self {
             id: source.id.to_string(),
             href: format!("{HERE}/{}", source.id),
@@ -363,7 +363,7 @@ async fn refused(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use domain::JobStatus;
+    use domain::{JobKind, JobStatus};
     use serde_json::json;
     use uuid::Uuid;
 
@@ -403,8 +403,8 @@ pub(super) mod tests {
             source_id: Uuid::nil(),
             source_name: "Acme".into(),
             source_provider: "hubspot".into(),
-            kind: "full".into(),
-            status: status.to_string(),
+            kind: JobKind::Full,
+            status,
             requested_by: "schedule".into(),
             step: None,
             note: None,

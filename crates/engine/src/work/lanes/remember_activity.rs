@@ -16,7 +16,7 @@ pub struct RememberActivity {
 }
 
 impl Lane for RememberActivity {
-    const NAME: &'static str = "remember_activity";
+    const NAME: &'static str = store::activities::REMEMBERED_BY;
     const BATCH: u32 = 16;
 
     /// Safe to repeat: the document is named after the activity, and an older state of it never overwrites a newer one.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::{Caller, Fault, Notice, Op, SourceId, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use store::claims::Changed;
 use store::memory::maintain;
 use store::{alerts, claims, queue, retention, schedules, tenants};
 
@@ -153,11 +154,15 @@ async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
 
 async fn retry_failed(env: &Env) -> Result<(), Fault> {
     let mut tx = env.db.begin().await?;
-    let retried = claims::retry_failed(&mut tx, env.clock.sql()).await?;
+    let changed = claims::retry_failed(&mut tx, env.clock.sql()).await?;
+    let (dead, retried): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(|changed| changed.is_dead);
     tx.notify_all(activities::waiting_again(&retried));
     tx.commit().await?;
     if !retried.is_empty() {
         tracing::info!("{} failed activities are tried again", retried.len());
+    }
+    if !dead.is_empty() {
+        tracing::warn!("{} activities failed too often and are dead letters now", dead.len());
     }
     Ok(())
 }

@@ -120,14 +120,14 @@ async fn synced(scratch: &Scratch, fakes: &Fakes, id: JobId) -> anyhow::Result<S
     let job = loop {
         runtime.run_due().await?;
         let job = get(env, scratch, id).await?;
-        if job.status().is_over() {
+        if job.status.is_over() {
             break job;
         }
         tokio::time::sleep(Duration::from_millis(20)).await; // it made room for others; there are none
     };
     let took = began.elapsed();
     let memory = sampler.end();
-    ensure!(job.status() == JobStatus::Completed, "the sync ended as {}: {:?}", job.status, job.error_message);
+    ensure!(job.status == JobStatus::Completed, "the sync ended as {}: {:?}", job.status, job.error_message);
     let pages: Vec<Seen> = fakes.ledger().into_iter().filter(fakes.bulk().1.is_page).collect();
     let times_ms = pages.windows(2).map(|two| (two[1].at - two[0].at).num_microseconds().unwrap_or(0) as f64 / 1_000.0);
     let round = Round { rate: job.items_processed as f64 / took.as_secs_f64(), times_ms: times_ms.collect() };

@@ -123,7 +123,7 @@ impl Stage {
 
     /// The job when it is over.
     pub async fn ended(&self, id: JobId, patience: Duration) -> anyhow::Result<Job> {
-        Ok(self.job_when(id, patience, |job| job.status().is_over()).await?.0)
+        Ok(self.job_when(id, patience, |job| job.status.is_over()).await?.0)
     }
 
     /// Waits until nothing is read from a provider, so that what is asked for next is what runs.

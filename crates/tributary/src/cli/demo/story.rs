@@ -121,7 +121,7 @@ async fn asked_to_wait(stage: &Stage) -> anyhow::Result<()> {
     stage.fakes.next("/hubspot", Manner::RateLimited { retry_after: RetryAfter::Seconds(10) });
     let begun = Instant::now();
     let id = stage.sync(HUBSPOT, None).await?;
-    stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status().is_over()).await?;
+    stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status.is_over()).await?;
     stage.say("HubSpot asks us to wait 10 s; its sync goes on by itself", "/sources");
     let job = stage.ended(id, PATIENCE).await?;
     stage.say(
@@ -140,7 +140,7 @@ async fn broken(stage: &Stage) -> anyhow::Result<()> {
     stage.quiet(QUICKBOOKS, PATIENCE).await?;
     stage.fakes.always("/quickbooks", Some(Manner::Status(503)));
     let id = stage.sync(QUICKBOOKS, None).await?;
-    stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status().is_over()).await?;
+    stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status.is_over()).await?;
     stage
         .say("QuickBooks answers with errors (503); it is tried again by itself, each time a little later", "/sources");
     stage.job_when(id, Duration::from_secs(4), |job| job.error_count >= 2).await?;
@@ -187,7 +187,7 @@ async fn killed(stage: &Stage, workers: &mut Workers) -> anyhow::Result<()> {
     stage.quiet(HUBSPOT, PATIENCE).await?;
     stage.fakes.set_latency("/hubspot", Duration::from_millis(700));
     let id = stage.sync(HUBSPOT, Some(JobKind::Full)).await?;
-    let (job, _) = stage.job_when(id, PATIENCE, |job| job.items_processed > 150 || job.status().is_over()).await?;
+    let (job, _) = stage.job_when(id, PATIENCE, |job| job.items_processed > 150 || job.status.is_over()).await?;
     let was_killed = match stage.holder(id).await? {
         Some(pid) => workers.kill(pid).await?,
         None => false,
@@ -236,7 +236,7 @@ fn has_trouble(job: &Job) -> bool {
 }
 
 fn outcome(job: &Job) -> &'static str {
-    match job.status() {
+    match job.status {
         JobStatus::Completed => "done",
         JobStatus::Failed => "given up",
         JobStatus::Cancelled => "cancelled",

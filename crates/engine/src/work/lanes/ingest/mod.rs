@@ -88,7 +88,7 @@ impl Lane for Ingest {
         let job = jobs::get(&mut conn, tenant_id, self.job_id).await?;
         drop(conn);
         let (Some(source), Some(job)) = (source, job) else { return Ok(Outcome::Cancel("its source is gone")) };
-        if job.status().is_over() {
+        if job.status.is_over() {
             return Ok(Outcome::Cancel("the job is over"));
         }
         let transport = source.transport();
@@ -171,7 +171,7 @@ impl Run<'_> {
             return Ok(Outcome::Cancel("the job is over"));
         }
         let mut checkpoint: Checkpoint = serde_json::from_value(self.job.checkpoint_data.clone()).unwrap_or_default();
-        let mut kind = self.job.kind();
+        let mut kind = self.job.kind;
         let until = Instant::now() + TURN;
         loop {
             let is_going = match checkpoint.phase {
@@ -338,7 +338,7 @@ impl Run<'_> {
         let mut conn = self.env.db.acquire().await?;
         let job = jobs::get(&mut conn, self.tenant_id, self.job_id).await?;
         drop(conn);
-        match job.map(|job| job.status()) {
+        match job.map(|job| job.status) {
             Some(JobStatus::Running | JobStatus::Pending) => self.pause().await,
             _ => Ok(Outcome::Cancel("the job was stopped")),
         }
