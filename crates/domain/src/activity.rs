@@ -125,10 +125,7 @@ mod tests {
             ["email", "call", "sms", "meeting", "note", "task", "whatsapp", "other"]
         );
         assert_eq!(Direction::ALL.map(Direction::as_str), ["inbound", "outbound"]);
-        assert_eq!(
-            ProcessingStatus::ALL.map(ProcessingStatus::as_str),
-            ["raw", "processing", "completed", "failed"]
-        );
+        assert_eq!(ProcessingStatus::ALL.map(ProcessingStatus::as_str), ["raw", "processing", "completed", "failed"]);
         for odd in ["", "Email", " email", "fax"] {
             assert!(odd.parse::<ActivityType>().is_err(), "{odd:?} was taken for a type");
         }

@@ -68,5 +68,6 @@ mod tests {
                 .to_owned())
         );
         assert!(serde_json::from_str::<SourceStatus>("\"asleep\"").is_err());
+        assert!(SourceStatus::try_from("asleep".to_owned()).is_err(), "nor does a row have a default");
     }
 }

@@ -128,10 +128,9 @@ fn a_source_at(env: &Env, provider: &str) -> String {
 
 /// A source that does not go on until a person does something.
 fn source_finding(who: &str, source: &Unwell) -> Option<Finding> {
-    let status: SourceStatus = source.status.parse().unwrap_or(SourceStatus::ProviderError);
-    let Trouble { what, todo } = words::of_status(who, status, source.status_message.as_deref())?;
+    let Trouble { what, todo } = words::of_status(who, source.status, source.status_message.as_deref())?;
     Some(Finding {
-        kind: if status == SourceStatus::TokenRefreshFailed { "source_reconnect" } else { "source_error" },
+        kind: if source.status == SourceStatus::TokenRefreshFailed { "source_reconnect" } else { "source_error" },
         subject: source.id.to_string(),
         what: what.trim_end_matches('.').to_owned(),
         todo: todo.trim_end_matches('.').to_owned(),
@@ -269,7 +268,7 @@ mod tests {
         let unwell = |status: SourceStatus, code: Option<&str>| Unwell {
             id: uuid::Uuid::nil(),
             provider: "hubspot".into(),
-            status: status.to_string(),
+            status,
             status_message: code.map(str::to_owned),
         };
         let finding = source_finding(

@@ -118,6 +118,11 @@ impl<T> OnConstraint<T> for std::result::Result<T, sqlx::Error> {
     }
 }
 
+/// Reads a word of one of `domain`'s enums; an unknown one is an error.
+fn word<T: TryFrom<String, Error = domain::words::UnknownWord>>(text: String) -> Result<T> {
+    T::try_from(text).map_err(|error| Error::Database(sqlx::Error::Decode(error.into())))
+}
+
 /// A lane's view of a database failure: worth another attempt.
 impl From<Error> for domain::Fault {
     fn from(error: Error) -> Self {

@@ -21,7 +21,8 @@ pub struct Source {
     pub provider: String,
     pub name: String,
     pub account: Option<String>,
-    pub status: String,
+    #[sqlx(try_from = "String")]
+    pub status: SourceStatus,
     pub status_message: Option<String>,
     pub status_at: DateTime<Utc>,
     pub transport: String,
@@ -41,10 +42,6 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn status(&self) -> SourceStatus {
-        self.status.parse().unwrap_or(SourceStatus::ProviderError)
-    }
-
     pub fn transport(&self) -> Transport {
         match self.transport.as_str() {
             "mcp" => Transport::Mcp,
@@ -212,7 +209,7 @@ pub async fn set_refused(
 pub async fn locked_status(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<SourceStatus>> {
     let sql = "select status from public.connected_sources where tenant_id = $1 and id = $2 for no key update";
     let status: Option<String> = sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?;
-    Ok(status.map(|status| status.parse().unwrap_or(SourceStatus::ProviderError)))
+    status.map(crate::word).transpose()
 }
 
 /// A source that needs a person, without what it holds.
@@ -220,7 +217,8 @@ pub async fn locked_status(conn: &mut PgConnection, tenant_id: TenantId, id: Sou
 pub struct Unwell {
     pub id: Uuid,
     pub provider: String,
-    pub status: String,
+    #[sqlx(try_from = "String")]
+    pub status: SourceStatus,
     pub status_message: Option<String>,
 }
 

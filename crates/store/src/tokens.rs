@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::{Secret, SourceId, TenantId};
+use domain::{Secret, SourceId, SourceStatus, TenantId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -22,7 +22,8 @@ pub struct Held {
     pub left_secs: Option<f64>,
     pub life_secs: Option<f64>,
     pub age_secs: Option<f64>,
-    pub status: String,
+    #[sqlx(try_from = "String")]
+    pub status: SourceStatus,
     pub status_message: Option<String>,
     /// Somebody refreshes it now.
     pub is_leased: bool,

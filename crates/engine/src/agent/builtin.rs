@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::{Beat, Desk, Orders, Outcome, Settled, Work};
 use crate::enrich::{Failure, Processors};
 use crate::recordings::{self, Audio};
+use crate::work::Stop;
 use crate::work::runtime::woken;
-use crate::work::{Lane as _, Stop, lanes};
 use crate::{Env, work};
 
 const DB_LIMIT: Duration = work::runtime::DB_LIMIT;
@@ -166,7 +166,7 @@ impl Builtin {
         let completed = claims::complete(&mut tx, tenant_id, key_id, &results).await?;
         metrics::counter!("tributary_agent_completed_total").increment(completed.len() as u64);
         tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));
-        activities::tell(&mut tx, tenant_id, &completed, Op::Update);
+        activities::tell(tx, tenant_id, &completed, Op::Update);
         ids.extend(completed);
         crash::at(Point::AgentBeforeCommit)?;
         tx.commit().await?;

@@ -326,7 +326,7 @@ pub async fn forget(
         if forgotten::under_way(tx, tenant_id).await?.contains(&id.0) {
             return Ok(Some(counted));
         }
-        if source.status() != SourceStatus::Disconnected {
+        if source.status != SourceStatus::Disconnected {
             let_go(env, tx, &source).await?;
         }
         if sources::locked_status(tx, tenant_id, id).await?.is_none() {

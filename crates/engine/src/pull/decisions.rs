@@ -92,7 +92,7 @@ pub async fn set_sync_every(env: &Env, tenant_id: TenantId, id: SourceId, every:
     let set = env.db.write(async |tx| {
         let Some(source) = sources::get(tx, tenant_id, id).await? else { return Ok(false) };
         sources::set_sync_every(tx, tenant_id, id, every).await?;
-        if source.status() != SourceStatus::Disconnected {
+        if source.status != SourceStatus::Disconnected {
             let next = jobs::next_sync(env.clock.now(), every.as_secs_f64(), id);
             sources::set_next_sync(tx, tenant_id, id, Some(next)).await?;
         }

@@ -47,11 +47,11 @@ pub async fn sync(
 }
 
 fn is_synced(source: &Source) -> bool {
-    matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
+    matches!(source.status, SourceStatus::Active | SourceStatus::ProviderError)
 }
 
 fn why_not(source: &Source) -> &'static str {
-    match source.status() {
+    match source.status {
         SourceStatus::Paused => "the source is paused: resume it first",
         SourceStatus::Disconnected => "the source is disconnected: connect it again first",
         _ => "the source has to be reconnected first",
@@ -238,7 +238,7 @@ pub async fn resume_source(env: &Env, tenant_id: TenantId, source_id: SourceId) 
     let resumed = env.db.write(async |tx| {
         let at = env.clock.sql();
         let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(false) };
-        if source.status() != SourceStatus::Paused {
+        if source.status != SourceStatus::Paused {
             return Err(store::Error::Conflict("the source is not paused"));
         }
         sources::set_status(tx, at, tenant_id, source_id, SourceStatus::Active, None).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use connectors::pull::oauth::GrantError;
-use domain::{Fault, Secret, SourceId, TenantId};
+use domain::{Fault, Secret, SourceId, SourceStatus, TenantId};
 use rand::RngExt as _;
 use store::crash::{self, Point};
 use store::sources::{self, Tone};
@@ -96,7 +96,7 @@ pub async fn token_within(
     let mut seen = None;
     loop {
         let held = held(env, tenant_id, source_id).await?;
-        if held.status == "token_refresh_failed" {
+        if held.status == SourceStatus::TokenRefreshFailed {
             return Err(NoToken::Reconnect);
         }
         // A token that was refreshed just now is used however short it lives: another refresh would give no better one.
@@ -208,7 +208,7 @@ async fn wait_for_other(
         let pause = rand::rng().random_range(50..=500);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let held = held(env, tenant_id, source_id).await?;
-        if held.version != seen || held.status == "token_refresh_failed" {
+        if held.version != seen || held.status == SourceStatus::TokenRefreshFailed {
             return Ok(());
         }
         if !held.is_leased || Instant::now() > until {
@@ -419,7 +419,7 @@ mod tests {
             left_secs: left,
             life_secs: Some(life),
             age_secs: None,
-            status: "active".into(),
+            status: SourceStatus::Active,
             status_message: None,
             is_leased: false,
         };

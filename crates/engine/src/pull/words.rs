@@ -67,7 +67,7 @@ impl Health {
             return is(Condition::BeingForgotten, "everything that came from it is being removed", "");
         }
         if let Some(Trouble { what, todo }) = of_source(who, source) {
-            let condition = match source.status() {
+            let condition = match source.status {
                 SourceStatus::TokenRefreshFailed => Condition::Reconnect,
                 SourceStatus::SubscriptionExpired => Condition::Expired,
                 _ => Condition::Refused,
@@ -75,7 +75,7 @@ impl Health {
             return is(condition, what.trim_end_matches('.'), &todo);
         }
         let is_read = source.last_successful_sync_at.is_some();
-        match (source.status(), job.map(|job| job.status)) {
+        match (source.status, job.map(|job| job.status)) {
             (SourceStatus::Disconnected, _) => is(
                 Condition::Disconnected,
                 "nothing is read any more; what it brought is kept",
@@ -104,7 +104,7 @@ impl Health {
 
 /// Whether it is synced automatically.
 pub fn is_synced(source: &Source) -> bool {
-    matches!(source.status(), SourceStatus::Active | SourceStatus::ProviderError)
+    matches!(source.status, SourceStatus::Active | SourceStatus::ProviderError)
 }
 
 /// The time of the next automatic sync; none while there is none. A sync that is due is now.
@@ -174,7 +174,7 @@ impl Trouble {
 
 /// Why a source needs a person; none while it is synced automatically, or while a person stopped it.
 pub fn of_source(who: &str, source: &Source) -> Option<Trouble> {
-    of_status(who, source.status(), source.status_message.as_deref())
+    of_status(who, source.status, source.status_message.as_deref())
 }
 
 /// The same by the provider as people call it, the status and its code.

@@ -347,9 +347,16 @@ async fn everything_is_read_again_once_a_week_and_what_no_delta_tells_is_found()
     }
     // The seventh night, or the eighth, if it all began late in a day.
     let n_before = kinds.iter().take_while(|kind| **kind == JobKind::Delta).count();
-    assert!([6, 7].contains(&n_before) && kinds.iter().filter(|kind| **kind == JobKind::Full).count() == 1, "{kinds:?}");
+    assert!(
+        [6, 7].contains(&n_before) && kinds.iter().filter(|kind| **kind == JobKind::Full).count() == 1,
+        "{kinds:?}"
+    );
     let of_drive = t.jobs(drive).await;
-    assert_eq!(of_drive.iter().filter(|job| job.kind == JobKind::Full).count(), 1, "a first sync's cap would be in vain");
+    assert_eq!(
+        of_drive.iter().filter(|job| job.kind == JobKind::Full).count(),
+        1,
+        "a first sync's cap would be in vain"
+    );
 }
 
 /// The queue from outside: the names and results that others rely on, and who may use them.

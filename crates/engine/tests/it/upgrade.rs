@@ -92,10 +92,10 @@ async fn old_statements(conn: &mut PgConnection) -> Vec<String> {
         .bind([r#"{"from": "+14155550100"}"#; 2])
         .bind([channel; 2])
         .bind(["a", "b"]) // the first is a redelivery
-        .bind([None::<String>; 2])
+        .bind([None::<&str>; 2])
         .bind([vec![0_u8; 32], vec![0; 32]])
         .bind([vec![0_u8; 2], vec![0; 2]])
-        .bind([None::<String>; 2])
+        .bind([None::<&str>; 2])
         .fetch_all(&mut *tx)
         .await
         .expect("an insert");

@@ -99,7 +99,7 @@ impl Queue {
     pub async fn depths(&self, conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<(ItemState, i64)>> {
         let rows: Vec<(String, i64)> =
             sqlx::query_as(AssertSqlSafe(self.0.depths.clone())).bind(at).bind(self.name()).fetch_all(conn).await?;
-        Ok(rows.into_iter().map(|(state, n)| (state.parse().unwrap_or(ItemState::Dead), n)).collect())
+        rows.into_iter().map(|(state, n)| Ok((crate::word(state)?, n))).collect()
     }
 
     pub async fn list(
@@ -208,11 +208,11 @@ impl Queue {
             .fetch_all(conn)
             .await?;
         let item = |row: &sqlx::postgres::PgRow| -> Result<Item, sqlx::Error> {
-            let state: String = row.try_get("state")?;
             Ok(Item {
                 id: ItemId::Message(row.try_get("msg_id")?).to_string(),
                 lane: self.name().to_owned(),
-                state: state.parse().unwrap_or(ItemState::Dead),
+                state: ItemState::try_from(row.try_get::<String, _>("state")?)
+                    .map_err(|error| sqlx::Error::Decode(error.into()))?,
                 attempts: row.try_get("attempts")?,
                 waits: row.try_get("waits")?,
                 enqueued_at: row.try_get("enqueued_at")?,

@@ -85,7 +85,7 @@ async fn kill_at(point: Point) {
     let is_over = async || is_settled(&t).await;
     assert!(wait_until(Duration::from_secs(60), is_over).await, "I5: stuck after a kill at {}", point.name());
     let source = t.source(id).await;
-    if source.status == "token_refresh_failed" {
+    if source.status == SourceStatus::TokenRefreshFailed {
         // The pair was exchanged and lost with its worker: never a loop, never half a pair.
         assert!(["token.replied", "token.in_vault"].contains(&point.name()), "{}: {source:?}", point.name());
         assert_eq!(source.status_message.as_deref(), Some("refresh_outcome_unknown"), "{}", point.name());

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{JobKind, Secret, SourceId, Transport};
+use domain::{JobKind, Secret, SourceId, SourceStatus, Transport};
 use engine::pull::connect::{self, ConnectError};
 use engine::pull::decisions;
 use engine::pull::jobs::{self as syncs, Asked};
@@ -39,8 +39,8 @@ pub(crate) struct Source {
     /// The provider's own name for the account.
     account: Option<String>,
     /// active, token_refresh_failed, subscription_expired, provider_error, paused or disconnected.
-    #[schema(example = "active")]
-    status: String,
+    #[schema(value_type = String, example = "active")]
+    status: SourceStatus,
     /// A code, such as `refresh_token_invalid: invalid_grant`.
     status_message: Option<String>,
     status_at: DateTime<Utc>,

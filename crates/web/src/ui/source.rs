@@ -175,7 +175,7 @@ pub(crate) async fn show(
 
 impl Can {
     fn new(app: &App, source: &Source) -> Self {
-        let status = source.status();
+        let status = source.status;
         let is_sample = source.transport() == Transport::Fixtures;
         let provider = app.env.providers.named(&source.provider);
         let key = provider.ok().and_then(|provider| provider.key.as_ref()).filter(|_| !is_sample);

@@ -166,7 +166,7 @@ impl SourceCard {
 /// Only a person gets it going again, by connecting it anew.
 pub(super) fn is_stopped(source: &Source) -> bool {
     matches!(
-        source.status(),
+        source.status,
         SourceStatus::TokenRefreshFailed | SourceStatus::SubscriptionExpired | SourceStatus::Disconnected
     )
 }
@@ -380,7 +380,7 @@ pub(super) mod tests {
             provider: "hubspot".into(),
             name: "Acme".into(),
             account: Some("51".into()),
-            status: status.to_string(),
+            status,
             status_message: code.map(str::to_owned),
             status_at: now(),
             transport: "rest".into(),

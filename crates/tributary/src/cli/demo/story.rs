@@ -158,7 +158,7 @@ async fn revoked(stage: &Stage, round: usize) -> anyhow::Result<()> {
     stage.fakes.revoke(fakes::DRIVE);
     let id = stage.sync(DRIVE, None).await?;
     stage.ended(id, PATIENCE).await?;
-    if stage.source(DRIVE).await?.status() != SourceStatus::TokenRefreshFailed {
+    if stage.source(DRIVE).await?.status != SourceStatus::TokenRefreshFailed {
         stage.say("Google Drive still takes our token", "/sources"); // somebody at the pages was faster
         return Ok(());
     }

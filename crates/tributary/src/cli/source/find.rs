@@ -26,7 +26,7 @@ fn meant(listed: &[Source], text: &str) -> Result<usize, String> {
     let all = |is_meant: &dyn Fn(&Source) -> bool| -> Vec<usize> {
         let places = listed.iter().enumerate().filter(|(_, source)| is_meant(source));
         let (live, gone): (Vec<_>, Vec<_>) =
-            places.partition(|(_, source)| source.status() != SourceStatus::Disconnected);
+            places.partition(|(_, source)| source.status != SourceStatus::Disconnected);
         let of = if live.is_empty() { gone } else { live };
         of.into_iter().map(|(nth, _)| nth).collect()
     };

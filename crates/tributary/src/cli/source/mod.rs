@@ -281,7 +281,7 @@ async fn forget(
         return Ok(ExitCode::FAILURE);
     }
     if keep {
-        if source.status() != SourceStatus::Disconnected {
+        if source.status != SourceStatus::Disconnected {
             done(engine::pull::connect::disconnect(env, tenant_id, id).await, id)?;
         }
         let words = format!("disconnected; `tributary source reconnect {id}` connects it again");

@@ -192,7 +192,7 @@ impl Run<'_> {
 
     /// Whether a person paused it, or somebody keeps us away from the provider.
     async fn stopped(&self) -> Result<Option<Outcome>, Trouble> {
-        match self.source.status() {
+        match self.source.status {
             SourceStatus::Paused => return self.pause().await.map(Some),
             SourceStatus::Disconnected => return Ok(Some(Outcome::Cancel("the source is disconnected"))),
             SourceStatus::TokenRefreshFailed => return Err(Trouble::Token(NoToken::Reconnect)),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use connectors::pull::PullError;
-use domain::Fault;
+use domain::{Fault, SourceStatus};
 use serde_json::{Value, json};
 use store::sources::{self, Tone};
 use store::{Tx, failures, gates, jobs};
@@ -112,7 +112,7 @@ impl Run<'_> {
             NoToken::Reconnect => {
                 let mut effect = self.lease.begin_note(self.env).await?;
                 let held = store::tokens::held(&mut effect, None, self.tenant_id, self.source_id).await?;
-                if held.as_ref().is_some_and(|held| held.status == "active") {
+                if held.as_ref().is_some_and(|held| held.status == SourceStatus::Active) {
                     return Ok(Outcome::Snooze(Duration::from_secs(1), "its token came after all"));
                 }
                 let code = held.and_then(|held| held.status_message).unwrap_or_else(|| "refresh_token_invalid".into());
