@@ -9,8 +9,8 @@ use store::{Tx, activities, contacts, dead_letters};
 use uuid::Uuid;
 
 use crate::Env;
+use crate::lanes::remember_activity::RememberActivity;
 use crate::work::Lane as _;
-use crate::work::lanes::remember_activity::RememberActivity;
 
 /// Has a failed activity processed again. `false`: there is none, or it has not failed.
 pub async fn retry(env: &Env, tenant_id: TenantId, id: ActivityId) -> store::Result<bool> {

@@ -9,7 +9,7 @@ use store::migrate::{self, Applied};
 use store::vault::Vault;
 use store::{ConnectTo, Db};
 
-use crate::work::lanes;
+use crate::lanes;
 use crate::{Config, Env};
 
 /// How the database can be reached: with every right, for set-up, and as the pool does.

@@ -11,10 +11,10 @@ use store::sources::Unwell;
 use store::workers::{Health, Worker};
 
 use crate::Env;
+use crate::lanes::{self, ingest::Ingest};
 use crate::pull::words::{self, Trouble};
 use crate::pull::{Provider, tokens};
-use crate::work::lanes::ingest::Ingest;
-use crate::work::{Lane as _, lanes};
+use crate::work::Lane as _;
 
 /// What runs, as of now.
 #[derive(Clone, Debug)]

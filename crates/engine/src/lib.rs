@@ -12,6 +12,7 @@ pub mod enrich;
 pub mod env;
 pub mod health;
 pub mod intake;
+pub mod lanes;
 pub mod memory;
 pub mod pull;
 pub mod recordings;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::work::lanes;
+use engine::lanes;
 use store::ConnectTo;
 use store::embedded::{Embedded, Running};
 use store::migrate;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use domain::{Fault, TenantId};
 use engine::Env;
-use engine::work::{Lane, LaneEntry, Lease, Outcome, lanes};
+use engine::lanes;
+use engine::work::{Lane, LaneEntry, Lease, Outcome};
 use serde::{Deserialize, Serialize};
 use store::queue::Queue;
 use store::{ConnectTo, Db, Tx};

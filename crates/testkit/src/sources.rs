@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Clock, JobId, SourceId, Transport};
+use engine::lanes;
 use engine::pull::Provider;
 use engine::pull::connect::{self, Returned};
-use engine::work::lanes;
 use fakes::Fakes;
 use serde_json::Value;
 use store::jobs::Job;

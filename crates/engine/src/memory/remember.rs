@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 use super::{Reservation, reserve};
 use crate::Env;
+use crate::lanes::embed::Embed;
 use crate::work::Lane as _;
-use crate::work::lanes::embed::Embed;
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -14,8 +14,8 @@ use store::{Tx, forgotten};
 
 use super::{Paced, Provider, jobs};
 use crate::Env;
+use crate::lanes::forget::Forget;
 use crate::work::Lane as _;
-use crate::work::lanes::forget::Forget;
 
 /// Why nothing was connected, in words for the person who tried.
 #[derive(Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use store::sources::{self, Source, Tone};
 use store::{Tx, jobs};
 
 use crate::Env;
+use crate::lanes::ingest::Ingest;
 use crate::work::Lane as _;
-use crate::work::lanes::ingest::Ingest;
 
 /// Nightly syncs begin at this hour, UTC, and are spread over the hours after it.
 const NIGHT: u32 = 1;

@@ -1,5 +1,5 @@
 //! Sources: accounts at providers that are read page by page into memory, and what people do with them. The lanes that read them are
-//! [`ingest`](crate::work::lanes::ingest), [`client_facts`](crate::work::lanes::client_facts) and [`forget`](crate::work::lanes::forget).
+//! [`ingest`](crate::lanes::ingest), [`client_facts`](crate::lanes::client_facts) and [`forget`](crate::lanes::forget).
 
 pub mod connect;
 pub mod decisions;

@@ -3,7 +3,6 @@
 mod batch;
 mod counters;
 pub mod lane;
-pub mod lanes;
 mod lease;
 pub mod runtime;
 mod scheduler;

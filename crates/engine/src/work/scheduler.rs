@@ -9,9 +9,9 @@ use store::crash::{self, Point};
 use store::queue::Queue;
 use store::{schedules, tenants};
 
+use super::Stop;
 use super::runtime::DB_LIMIT;
-use super::{Stop, lanes};
-use crate::Env;
+use crate::{Env, lanes};
 
 const POLL: Duration = Duration::from_secs(1);
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use domain::item::Action;
 use domain::{ItemId, ItemState, Scope, Secret};
-use engine::work::lanes;
+use engine::lanes;
 use store::queue::{Page, Queue, Settlement};
 use testkit::{World, effects};
 use uuid::Uuid;

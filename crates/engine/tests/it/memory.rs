@@ -1,10 +1,10 @@
 //! remember() and search: what is promised of each, against real PostgreSQL and the real in-process model.
 
 use domain::{Caller, Record, Scope, SourceId, TenantId};
+use engine::lanes;
 use engine::memory::embed::Embedder;
 use engine::memory::recall::{self, Query};
 use engine::memory::{Change, Remembered, remember};
-use engine::work::lanes;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use store::memory::{Filters, Mode, VectorTable, maintain, sources};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chrono::{TimeDelta, Utc};
 use domain::{Clock, Record, SourceId};
+use engine::lanes;
 use engine::memory::remember;
-use engine::work::lanes;
 use engine::{Config, health};
 use store::memory::sources;
 use store::spend::{self, Room};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use engine::config::in_force;
-use engine::work::lanes;
+use engine::lanes;
 use store::retention;
 
 use super::table;

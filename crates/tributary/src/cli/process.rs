@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use engine::work::{Runtime, Stop, lanes};
+use engine::lanes;
+use engine::work::{Runtime, Stop};
 use engine::{Config, Env, database};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;

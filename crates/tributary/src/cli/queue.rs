@@ -7,7 +7,7 @@ use clap::Subcommand;
 use domain::item::Action;
 use domain::shown::relative;
 use domain::{Caller, ItemId, ItemState};
-use engine::work::lanes;
+use engine::lanes;
 use engine::{Config, Env};
 use store::queue::{Item, Page, Queue};
 

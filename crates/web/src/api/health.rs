@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, FORWARDED};
 use axum::response::IntoResponse;
 use domain::ItemState;
-use engine::work::lanes;
+use engine::lanes;
 use serde::Serialize;
 use store::workers::Health;
 use tokio::sync::Mutex;

@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, number, shown, span};
 use engine::health::Overview;
-use engine::work::lanes;
+use engine::lanes;
 use store::alerts::Finding;
 use store::schedules::Schedule;
 use store::workers::Health;

@@ -184,7 +184,7 @@ fn facts(item: &Item, lane: &LaneEntry, now: DateTime<Utc>) -> Vec<Fact> {
 
 #[cfg(test)]
 mod tests {
-    use engine::work::lanes;
+    use engine::lanes;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::ItemState;
 use domain::shown::number;
-use engine::work::lanes;
+use engine::lanes;
 use store::queue::Counts;
 
 use super::layout::Layout;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::work::lanes::client_facts::said;
+use crate::lanes::client_facts::said;
 use domain::shown::money;
 
 /// Who it is, what it may become, what it owes, and where it is.

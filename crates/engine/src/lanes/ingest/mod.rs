@@ -20,9 +20,9 @@ use store::{failures, gates};
 
 use self::fetch::Reader;
 use crate::Env;
+use crate::lanes::client_facts::ClientFactsOf;
 use crate::pull::jobs::next_sync;
 use crate::pull::tokens::{NoToken, Token};
-use crate::work::lanes::client_facts::ClientFactsOf;
 use crate::work::{Lane, Lease, Outcome};
 
 /// After so long a job makes room for others; it goes on where it is.

@@ -10,10 +10,10 @@ use store::claims::Changed;
 use store::memory::maintain;
 use store::{alerts, claims, queue, retention, schedules, tenants};
 
-use crate::work::lanes::build_index::BuildIndex;
-use crate::work::lanes::client_facts::ClientFactsOf;
-use crate::work::{Lane, Lease, Outcome, lanes};
-use crate::{Env, activities, blobs, health, pull};
+use crate::lanes::build_index::BuildIndex;
+use crate::lanes::client_facts::ClientFactsOf;
+use crate::work::{Lane, Lease, Outcome};
+use crate::{Env, activities, blobs, health, lanes, pull};
 
 #[derive(Serialize, Deserialize)]
 pub struct Upkeep {

@@ -10,7 +10,7 @@ mod upkeep;
 
 use std::time::Duration;
 
-use super::LaneEntry;
+use crate::work::LaneEntry;
 
 pub static ALL: [LaneEntry; 7] = [
     LaneEntry::of::<remember_activity::RememberActivity>(),
