@@ -9,7 +9,9 @@ use domain::{Region, Secret};
 use ipnet::IpNet;
 use serde::Serialize;
 
+use crate::lanes;
 use crate::pull::settings::ProviderSettings;
+use crate::work::Slots;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Settings (every one also as an environment variable)")]
@@ -79,9 +81,9 @@ pub struct Config {
     #[arg(long, env = "WORKER_HEARTBEAT_SECS", default_value_t = 5, global = true, hide_short_help = true, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub worker_heartbeat_secs: u64,
 
-    /// How many batches of one lane a worker runs at once.
-    #[arg(long, env = "LANE_SLOTS", default_value_t = 2, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub lane_slots: u32,
+    /// How many batches of one lane a worker runs at once, from 1 to 64. Single lanes may have their own number: `4,ingestion_queue=2`.
+    #[arg(long, env = "LANE_SLOTS", default_value = "2", global = true, hide_short_help = true, value_parser = lane_slots)]
+    pub lane_slots: Slots,
 
     /// Language of texts too short to tell, as PostgreSQL names it: english, german, french …; `simple` for none.
     #[arg(long, env = "TEXT_LANG", default_value = "english", global = true, hide_short_help = true, value_parser = text_lang)]
@@ -313,6 +315,15 @@ fn default_data_dir() -> PathBuf {
     }
     let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("."), PathBuf::from);
     std::env::var_os("XDG_DATA_HOME").map_or_else(|| home().join(".local/share"), PathBuf::from).join("tributary")
+}
+
+fn lane_slots(text: &str) -> Result<Slots, String> {
+    let slots: Slots = text.parse()?;
+    let is_known = |name: &&str| lanes::ALL.iter().any(|lane| lane.name == *name);
+    if let Some(name) = slots.names().find(|name| !is_known(name)) {
+        return Err(format!("there is no lane {name:?}: `tributary config` lists them"));
+    }
+    Ok(slots)
 }
 
 fn public_url(text: &str) -> Result<String, String> {

@@ -22,18 +22,19 @@ pub struct Schedule {
     pub last_error_at: Option<DateTime<Utc>>,
 }
 
-/// Makes the row, or brings its interval and message up to date; its times stay.
+/// Makes the row, which fires first after `first_after`, or brings its interval and message up to date; its times stay.
 pub async fn ensure(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
     name: &str,
     lane: &str,
     every: Duration,
+    first_after: Duration,
     message: &Value,
 ) -> Result<()> {
     sqlx::query(
         "insert into tributary.schedules (name, lane, message, every, next_run_at)
-         values ($1, $2, $3, make_interval(secs => $4), coalesce($5, now()) + make_interval(secs => least($4, 5)))
+         values ($1, $2, $3, make_interval(secs => $4), coalesce($5, now()) + make_interval(secs => $6))
          on conflict (name) do update set lane = excluded.lane, message = excluded.message, every = excluded.every
          where (schedules.lane, schedules.message, schedules.every) is distinct from (excluded.lane, excluded.message, excluded.every)",
     )
@@ -42,6 +43,7 @@ pub async fn ensure(
     .bind(message)
     .bind(every.as_secs_f64())
     .bind(at)
+    .bind(first_after.as_secs_f64())
     .execute(conn)
     .await?;
     Ok(())

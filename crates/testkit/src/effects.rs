@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::{Fault, TenantId};
 use engine::Env;
-use engine::lanes;
+use engine::lanes::upkeep::Upkeep;
 use engine::work::{Lane, LaneEntry, Lease, Outcome};
 use serde::{Deserialize, Serialize};
 use store::queue::Queue;
@@ -137,9 +137,9 @@ impl Lane for NoFence {
     }
 }
 
-static HONEST: [LaneEntry; 2] = [LaneEntry::of::<Effects>(), lanes::upkeep_entry()];
-static ACK_FIRST: [LaneEntry; 2] = [LaneEntry::of::<AckFirst>(), lanes::upkeep_entry()];
-static NO_FENCE: [LaneEntry; 2] = [LaneEntry::of::<NoFence>(), lanes::upkeep_entry()];
+static HONEST: [LaneEntry; 2] = [LaneEntry::of::<Effects>(), LaneEntry::of::<Upkeep>()];
+static ACK_FIRST: [LaneEntry; 2] = [LaneEntry::of::<AckFirst>(), LaneEntry::of::<Upkeep>()];
+static NO_FENCE: [LaneEntry; 2] = [LaneEntry::of::<NoFence>(), LaneEntry::of::<Upkeep>()];
 
 /// The lanes of a crash test's worker, honest or with a bug planted.
 pub fn lanes(bug: Option<&str>) -> &'static [LaneEntry] {

@@ -86,7 +86,7 @@ impl World {
 
     /// Runs these lanes until nothing is due by the test's clock. Returns how many items ran.
     pub async fn run_lanes(&self, list: &'static [LaneEntry]) -> usize {
-        let runtime = Runtime::new(self.env.clone(), list);
+        let runtime = Runtime::new(self.env.clone(), list, &[]);
         Box::pin(runtime.run_due()).await.expect("lanes that run") // boxed: it is large, and tests' stacks are small
     }
 

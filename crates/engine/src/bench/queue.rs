@@ -67,7 +67,7 @@ pub async fn queue(database: &Database, config: &Config) -> anyhow::Result<Vec<C
 }
 
 async fn drain(env: &Env, is_ours: bool) -> anyhow::Result<Round> {
-    let runtime = Arc::new(Runtime::new(env.clone(), &LANES));
+    let runtime = Arc::new(Runtime::new(env.clone(), &LANES, &[]));
     let begun = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..CONNECTIONS {

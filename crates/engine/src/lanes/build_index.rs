@@ -16,7 +16,7 @@ pub struct BuildIndex {
 
 impl Lane for BuildIndex {
     const NAME: &'static str = "build_index";
-    const BATCH: u32 = 1;
+    const IS_LONG: bool = true;
     const MAX_RUN: Duration = Duration::from_secs(12 * 3_600);
 
     /// Safe to repeat: a valid index is kept, a broken one is built again. Until the effect commits, searches stay exact.

@@ -26,7 +26,7 @@ pub struct ClientFactsOf {
 
 impl Lane for ClientFactsOf {
     const NAME: &'static str = "client_facts";
-    const BATCH: u32 = 1;
+    const IS_LONG: bool = true;
 
     /// Safe to repeat: nothing is added up; facts are made of the records as they are, and a client that was marked while they were read is
     /// left for the next round.

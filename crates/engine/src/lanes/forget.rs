@@ -20,7 +20,7 @@ pub struct Forget {
 
 impl Lane for Forget {
     const NAME: &'static str = "forget";
-    const BATCH: u32 = 1;
+    const IS_LONG: bool = true;
 
     /// Safe to repeat: what is gone is gone, and the count of it is in the commit that removed it.
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {

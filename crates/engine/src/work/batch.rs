@@ -1,4 +1,4 @@
-//! What happens to a batch: who runs alone, how each item ends, and how that is written down.
+//! Runs a batch: decides which items run now, settles each by how it ended, and writes that down.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,53 +21,77 @@ use super::{Lease, Outcome};
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 /// How long a stopping process tries to write down what it knows, and waits for tasks that do not yield.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// When a suspect is looked at again that found another one running.
+const SUSPECTS_PAUSE: Duration = Duration::from_millis(250);
 
-/// What a batch leaves behind.
+/// The result of a batch.
 pub(super) struct Ran {
-    /// It held an item on its second attempt or later.
-    pub met_retry: bool,
+    /// It held an item whose holder died.
+    pub met_suspect: bool,
     /// The session that acknowledged it, for the next claim: a session less to fetch and check.
     pub spare: Option<Connection>,
 }
 
-/// Runs what was claimed and settles each. An item on its second attempt or later runs alone, and the rest of the batch is handed
-/// back, so that poison buries only itself. One whose holder died is a suspect: it runs while no other suspect does.
+/// Claimed items, by what is done with each.
+struct Sorted {
+    /// Out of attempts.
+    dead: Vec<Claimed>,
+    run: Vec<Claimed>,
+    /// Handed back at once, without costing an attempt.
+    back: Vec<Claimed>,
+    /// `run` is one item whose holder died: it may be what killed it.
+    is_suspect: bool,
+}
+
+/// An item whose holder died or hung is a suspect. It runs alone and the rest of its batch is handed back, so that poison buries only
+/// itself. Items that failed in an orderly way are no suspects. Lanes with long items are exempt: a suspect that runs for hours would
+/// keep the suspects of all lanes waiting.
+fn sort(claimed: Vec<Claimed>, max_attempts: i32, is_long: bool) -> Sorted {
+    let (mut run, dead): (Vec<_>, Vec<_>) = claimed.into_iter().partition(|item| item.attempt() <= max_attempts);
+    match run.iter().position(|item| item.lapses > 0) {
+        Some(at) if !is_long => {
+            let suspect = run.swap_remove(at);
+            Sorted { dead, run: vec![suspect], back: run, is_suspect: true }
+        }
+        _ => Sorted { dead, run, back: Vec::new(), is_suspect: false },
+    }
+}
+
+/// Runs what was claimed and settles each item. A suspect runs while no other suspect does in this process.
 pub(super) async fn run_batch(runtime: &Runtime, lane: &Arc<LaneCounters>, claimed: Vec<Claimed>) -> Ran {
     lane.hold(claimed.iter().map(Claimed::receipt)); // all of it, from the first moment: settling some may take long
-    let (mut batch, dead): (Vec<_>, Vec<_>) =
-        claimed.into_iter().partition(|item| item.attempt() <= lane.entry.max_attempts);
+    let Sorted { dead, mut run, back, is_suspect } = sort(claimed, lane.entry.max_attempts, lane.entry.is_long);
     for item in dead {
-        let reason = match item.lapses {
-            0 => format!("given up after {} attempts", item.attempt() - 1),
-            n => format!(
-                "given up after {} attempts: {n} workers died or went silent while holding it",
-                item.attempt() - 1
-            ),
-        };
-        settle_dead(runtime, lane, item.receipt(), &reason).await;
+        settle_dead(runtime, lane, item.receipt(), &given_up(&item)).await;
     }
     if runtime.stop.is_stopping() {
-        hand_back_all(runtime, lane, batch, "handed back by a worker that was stopping").await;
-        return Ran { met_retry: false, spare: None };
+        run.extend(back);
+        hand_back_all(runtime, lane, run, "handed back by a worker that was stopping").await;
+        return Ran { met_suspect: false, spare: None };
     }
-    let retried = batch.iter().position(|item| item.attempt() > 1);
+    hand_back_all(runtime, lane, back, "made room for an item that runs alone").await;
     let mut turn = None;
-    if let Some(at) = retried {
-        let alone = batch.swap_remove(at);
-        hand_back_all(runtime, lane, std::mem::take(&mut batch), "made room for an item that runs alone").await;
+    if is_suspect {
         turn = runtime.suspects.try_lock().ok();
-        if alone.lapses > 0 && turn.is_none() {
-            let later = [(alone.receipt(), Duration::from_millis(250))];
+        if turn.is_none() {
+            let later: Vec<_> = run.drain(..).map(|item| (item.receipt(), SUSPECTS_PAUSE)).collect();
             hand_back(runtime, lane, &later, "waits its turn: another item whose worker died is being tried").await;
-        } else {
-            batch.push(alone);
         }
     }
-    let spare = if batch.is_empty() { None } else { run_together(runtime, lane, batch).await };
+    let spare = if run.is_empty() { None } else { run_together(runtime, lane, run).await };
     drop(turn);
     // Pages of this process see the change at once; those of others at their next look.
     runtime.env.db.bus().publish_here(Notice::lane(None, lane.entry.name, Op::Delete));
-    Ran { met_retry: retried.is_some(), spare }
+    Ran { met_suspect: is_suspect, spare }
+}
+
+/// Why an item without attempts left is a dead letter.
+fn given_up(item: &Claimed) -> String {
+    let attempts = item.attempt() - 1;
+    match item.lapses {
+        0 => format!("given up after {attempts} attempts"),
+        n => format!("given up after {attempts} attempts: {n} workers died or went silent while holding it"),
+    }
 }
 
 async fn run_together(runtime: &Runtime, lane: &Arc<LaneCounters>, batch: Vec<Claimed>) -> Option<Connection> {
@@ -125,8 +149,8 @@ async fn run_together(runtime: &Runtime, lane: &Arc<LaneCounters>, batch: Vec<Cl
     if done.is_empty() { None } else { settle(runtime, lane, Settlement::Finish(&done), Ended::Done, None).await }
 }
 
-/// Writes down how one item ended. What was done without an effect of its own is collected and acknowledged together, and so is
-/// what was stopped.
+/// Settles one item by how it ended. Items that were done without an effect of their own are collected in `done` and acknowledged
+/// together; items that were stopped are collected in `back`.
 async fn settle_one(
     runtime: &Runtime,
     lane: &LaneCounters,
@@ -252,5 +276,47 @@ fn panic_message(error: JoinError) -> String {
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "without words".into()),
         Err(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claimed(msg_id: i64, attempt: i32, lapses: i32) -> Claimed {
+        let (enqueued_at, message) = (chrono::DateTime::UNIX_EPOCH, serde_json::Value::Null);
+        Claimed { msg_id, read_ct: attempt + 2, waits: 2, lapses, enqueued_at, message }
+    }
+
+    #[test]
+    fn only_items_whose_holder_died_run_alone_and_not_in_long_lanes() {
+        // (attempt, lapses) of each claimed item; then what is dead, run and handed back, by position.
+        type Row = (&'static [(i32, i32)], bool, &'static [i64], &'static [i64], &'static [i64], bool);
+        let rows: [Row; 7] = [
+            (&[], false, &[], &[], &[], false),
+            (&[(1, 0), (1, 0)], false, &[], &[0, 1], &[], false),
+            (&[(1, 0), (5, 0)], false, &[], &[0, 1], &[], false), // failed in an orderly way
+            (&[(1, 0), (2, 1), (1, 0)], false, &[], &[1], &[0, 2], true),
+            (&[(2, 1), (3, 2)], false, &[], &[0], &[1], true),
+            (&[(9, 3), (1, 0)], false, &[0], &[1], &[], false), // out of attempts: it runs no more
+            (&[(2, 1)], true, &[], &[0], &[], false),
+        ];
+        for (items, is_long, dead, run, back, is_suspect) in rows {
+            let list = items.iter().zip(0..).map(|((attempt, lapses), id)| claimed(id, *attempt, *lapses)).collect();
+            let sorted = sort(list, 8, is_long);
+            let ids = |items: &[Claimed]| items.iter().map(|item| item.msg_id).collect::<Vec<_>>();
+            assert_eq!(
+                (ids(&sorted.dead), ids(&sorted.run), ids(&sorted.back), sorted.is_suspect),
+                (dead.to_vec(), run.to_vec(), back.to_vec(), is_suspect),
+                "{items:?}, long: {is_long}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_says_whether_its_workers_died() {
+        assert_eq!(given_up(&claimed(1, 9, 0)), "given up after 8 attempts");
+        let died = "given up after 8 attempts: 3 workers died or went silent while holding it";
+        assert_eq!(given_up(&claimed(1, 9, 3)), died);
     }
 }

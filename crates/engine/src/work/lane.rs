@@ -1,4 +1,4 @@
-//! What a lane is: a payload, a few constants, and what to do with one item.
+//! A lane: a payload, a few constants, and the function that handles one item.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -16,22 +16,28 @@ use crate::Env;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Not now: try again then. Costs no attempt; what waits longer than an hour leaves the queue and is parked.
+    /// Not now: the item is tried again after this time, for this reason. Costs no attempt. An item that waits longer than an hour
+    /// leaves the queue and is parked.
     Snooze(Duration, &'static str),
-    /// Need not be done.
+    /// The item need not be done.
     Cancel(&'static str),
 }
 
 /// One kind of work. `run` may be repeated at any point: it opens its effect with [`Lease::begin`], whose transaction deletes the
-/// message, so that effect and acknowledgement are one commit; say in its doc what else makes repeating safe.
+/// message, so that effect and acknowledgement are one commit. The doc of `run` says what else makes repeating safe.
 pub trait Lane: Serialize + DeserializeOwned + Send + 'static {
     /// Stored in rows: never renamed; a new shape is a new name.
     const NAME: &'static str;
     const MAX_ATTEMPTS: i32 = 8;
     /// How long a silent worker keeps its items. Extended while it lives.
     const LEASE_SECS: u32 = 60;
-    /// Items claimed at once. A batch is settled together, so lanes with slow items take few.
+    /// Items claimed at once. A batch keeps its slot until its last item is settled, so lanes with slow items take few.
     const BATCH: u32 = 16;
+    /// Batches that one worker runs at once, where the general setting `LANE_SLOTS` does not fit.
+    const SLOTS: Option<u32> = None;
+    /// Its items run for minutes or hours. They are claimed one by one, and one whose holder died does not wait for the turn of
+    /// such items, nor keeps others from it.
+    const IS_LONG: bool = false;
     /// An item that runs longer has hung: it is given up and counts as a failed attempt.
     const MAX_RUN: Duration = Duration::from_secs(600);
 
@@ -46,6 +52,8 @@ pub struct LaneEntry {
     pub max_attempts: i32,
     pub lease_secs: u32,
     pub batch: u32,
+    pub slots: Option<u32>,
+    pub is_long: bool,
     pub max_run: Duration,
     pub(super) run: Run,
     queue: LazyLock<Queue, fn() -> Queue>,
@@ -57,7 +65,9 @@ impl LaneEntry {
             name: L::NAME,
             max_attempts: L::MAX_ATTEMPTS,
             lease_secs: L::LEASE_SECS,
-            batch: L::BATCH,
+            batch: if L::IS_LONG { 1 } else { L::BATCH },
+            slots: L::SLOTS,
+            is_long: L::IS_LONG,
             max_run: L::MAX_RUN,
             run: |message, env, lease| {
                 Box::pin(async move {

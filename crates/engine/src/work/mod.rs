@@ -1,4 +1,5 @@
-//! The one way to do background work: a lane is a queue plus the code that handles its items; one runtime drives them all.
+//! The frame of all background work. A lane is a queue plus the code that handles its items; one runtime drives every lane it is
+//! given, and fires the schedules it is given. The frame does not know which lanes there are: `crate::lanes` has the list.
 
 mod batch;
 mod counters;
@@ -6,9 +7,12 @@ pub mod lane;
 mod lease;
 pub mod runtime;
 mod scheduler;
+mod slots;
 mod tracking;
 
 pub use lane::{Lane, LaneEntry, Outcome};
 pub use lease::{Effect, Lease};
 pub(crate) use runtime::DB_LIMIT;
 pub use runtime::{Runtime, Stop};
+pub use scheduler::{Schedule, UPKEEP};
+pub use slots::Slots;

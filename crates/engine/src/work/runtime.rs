@@ -1,4 +1,4 @@
-//! The runtime: claims, runs, keeps hold, settles. One per process, for all lanes. What happens to a batch is in `batch`.
+//! The runtime: claims items, runs them, keeps their leases. One per process, for all lanes. `batch` runs and settles what is claimed.
 //!
 //! Polling is the truth and waking is a hint: an idle lane looks every second, or at once when a notice names it. A process
 //! whose database goes away keeps trying and loses nothing: what it held is claimed again when its lease ends.
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::batch::run_batch;
 use super::counters::{Beats, LaneCounters};
-use super::{LaneEntry, scheduler, tracking};
+use super::{LaneEntry, Schedule, scheduler, tracking};
 use crate::Env;
 
 const POLL: Duration = Duration::from_secs(1);
@@ -51,30 +51,32 @@ pub struct Runtime {
     pub(super) env: Env,
     pub(super) beats: Arc<Beats>,
     pub(super) stop: Stop,
-    /// Held by the one item that may run whose holder died: two suspects never run at once in a process.
+    /// Held while an item runs whose holder died: two suspects never run at once in a process.
     pub(super) suspects: Mutex<()>,
     lanes: Vec<Arc<LaneCounters>>,
+    schedules: &'static [Schedule],
     /// Sessions for leases and heartbeats alone: a pool that work has used up must not cost a live worker its items.
     vital: Db,
-    /// How this process is called in `headers.by`.
+    /// The name of this process in `headers.by`.
     name: String,
 }
 
 impl Runtime {
-    pub fn new(env: Env, lanes: &'static [LaneEntry]) -> Self {
+    pub fn new(env: Env, lanes: &'static [LaneEntry], schedules: &'static [Schedule]) -> Self {
         Self {
             beats: Arc::default(),
             stop: Stop::default(),
             suspects: Mutex::default(),
             lanes: lanes.iter().map(LaneCounters::new).collect(),
+            schedules,
             vital: env.db.sibling(2),
             name: format!("{}:{}", tracking::host(), std::process::id()),
             env,
         }
     }
 
-    /// Runs every lane, the schedules and the heartbeat until told to stop, then drains: what is in hand is finished, or handed
-    /// back when the grace is over. `role` is what the Workers page calls this process.
+    /// Runs every lane, the schedules and the heartbeat until told to stop, then drains: items in hand are finished, or handed back
+    /// when the grace is over. The Workers page shows `role`.
     pub async fn run(mut self, role: &str, stop: Stop) {
         self.stop = stop;
         let this = Arc::new(self);
@@ -85,14 +87,15 @@ impl Runtime {
         let tracking = tokio::spawn(tracked);
         let mut background = JoinSet::new();
         background.spawn(store::notices::relay(this.env.db.clone()));
-        background.spawn(scheduler::run(this.env.clone(), this.stop.clone()));
+        background.spawn(scheduler::run(this.env.clone(), this.schedules, this.stop.clone()));
         for lane in &this.lanes {
             background.spawn(keep_leases(vital.clone(), lane.clone()));
         }
         let mut loops = JoinSet::new();
         for lane in &this.lanes {
-            for _ in 0..this.env.config.lane_slots {
-                loops.spawn(lane_loop(this.clone(), lane.clone()));
+            let looking = Arc::new(Mutex::new(this.env.db.bus().subscribe()));
+            for _ in 0..this.env.config.lane_slots.of(lane.entry) {
+                loops.spawn(lane_loop(this.clone(), lane.clone(), looking.clone()));
             }
         }
         while loops.join_next().await.is_some() {}
@@ -131,28 +134,39 @@ impl Runtime {
     }
 }
 
-/// One slot of a lane: claim, run, settle, until told to stop.
-async fn lane_loop(runtime: Arc<Runtime>, lane: Arc<LaneCounters>) {
+/// One slot of a lane: claim, run, settle, until told to stop. One slot of a lane looks for work at a time (it holds `looking`), so that
+/// idle slots cost nothing; when it finds some it lets the next slot look while it works.
+async fn lane_loop(runtime: Arc<Runtime>, lane: Arc<LaneCounters>, looking: Arc<Mutex<broadcast::Receiver<Notice>>>) {
     let stop = runtime.stop.clone();
-    let mut wake = runtime.env.db.bus().subscribe();
     let mut limit = lane.entry.batch;
     let mut spare = None;
     let mut troubles = 0_u32;
+    let mut turn = None;
     while !stop.is_stopping() {
+        if turn.is_none() {
+            turn = looking.try_lock().ok();
+        }
+        if turn.is_none() {
+            spare = None; // it may have to wait long: the session goes back to the pool
+            tokio::select! { next = looking.lock() => turn = Some(next), () = stop.stopped() => return }
+        }
+        let Some(wake) = &mut turn else { continue };
+        **wake = wake.resubscribe(); // older notices are of messages that this look will see
         match claim(&runtime, &lane, limit, spare.take()).await {
             Ok(claimed) if claimed.is_empty() => {
                 (troubles, limit) = (0, lane.entry.batch);
                 tokio::select! {
                     () = tokio::time::sleep(POLL) => {}
-                    () = woken(&mut wake, |notice| is_of(notice, lane.entry.name)) => {}
+                    () = woken(wake, |notice| is_of(notice, lane.entry.name)) => {}
                     () = stop.stopped() => {}
                 }
             }
             Ok(claimed) => {
                 troubles = 0;
+                turn = None;
                 let ran = run_batch(&runtime, &lane, claimed).await;
-                // While items on their second attempt come up, one is claimed at a time: each has to run alone anyway.
-                limit = if ran.met_retry { 1 } else { lane.entry.batch };
+                // While suspects come up, one item is claimed at a time: each suspect has to run alone anyway.
+                limit = if ran.met_suspect { 1 } else { lane.entry.batch };
                 spare = ran.spare;
             }
             Err(error) => {
@@ -168,7 +182,7 @@ async fn lane_loop(runtime: Arc<Runtime>, lane: Arc<LaneCounters>) {
     }
 }
 
-/// A lane has work.
+/// Whether a notice says that this lane has work.
 fn is_of(notice: &Notice, lane: &str) -> bool {
     notice.kind.strip_prefix("lane:") == Some(lane) && notice.op != Op::Delete
 }
@@ -186,7 +200,7 @@ pub(crate) async fn woken(wake: &mut broadcast::Receiver<Notice>, is_work: impl 
     }
 }
 
-/// `spare`: a session that has just acknowledged the batch before, and is at hand.
+/// Claims up to `limit` items. `spare` is the session that acknowledged the batch before, if it is at hand.
 async fn claim(
     runtime: &Runtime,
     lane: &LaneCounters,
@@ -209,7 +223,7 @@ async fn claim(
     Ok(claimed)
 }
 
-/// Keeps the leases of what this process holds, while it lives and its items have not hung. An item that is lost is stopped.
+/// Extends the leases of the items this process holds, except of those that have hung. An item that was lost is stopped.
 async fn keep_leases(env: Env, lane: Arc<LaneCounters>) {
     let every = Duration::from_secs_f64((f64::from(lane.entry.lease_secs) / 3.0).max(0.2));
     loop {

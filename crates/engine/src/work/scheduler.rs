@@ -1,9 +1,10 @@
-//! Schedules: any worker takes what is due. Taking a row, moving it to its next tick and sending its message are one commit, so a
-//! tick fires once, whoever dies.
+//! Schedules. Any worker takes what is due: taking a row, moving it to its next tick and sending its message are one commit, so that
+//! a tick fires once, whichever process dies.
 
 use std::time::Duration;
 
 use domain::Fault;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use store::crash::{self, Point};
 use store::queue::Queue;
@@ -11,15 +12,40 @@ use store::{schedules, tenants};
 
 use super::Stop;
 use super::runtime::DB_LIMIT;
-use crate::{Env, lanes};
+use crate::Env;
+
+/// The lane that schedules send their ticks to.
+pub const UPKEEP: &str = "upkeep";
 
 const POLL: Duration = Duration::from_secs(1);
+/// First firings are spread over this long, or over the schedule's own interval if that is shorter.
+const SPREAD: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(env: Env, stop: Stop) {
+/// A task that runs every so often: each tick is an item `{"task": name}` of lane [`UPKEEP`].
+pub struct Schedule {
+    pub name: &'static str,
+    pub every: Duration,
+    /// What it does, for people.
+    pub what: &'static str,
+    pub run: for<'a> fn(&'a Env) -> BoxFuture<'a, Result<(), Fault>>,
+}
+
+impl Schedule {
+    /// How long after its row is made it fires first. Later ticks keep that distance from the ticks of other schedules, so they do
+    /// not all fire in the same second. It depends on the name alone: a schedule that is added moves no other.
+    pub fn first_after(&self) -> Duration {
+        let hash = self.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) // FNV-1a
+        });
+        Duration::from_secs(1 + hash % self.every.min(SPREAD).as_secs().max(1))
+    }
+}
+
+pub(super) async fn run(env: Env, list: &'static [Schedule], stop: Stop) {
     let mut is_ensured = false;
     while !stop.is_stopping() {
         if !is_ensured {
-            is_ensured = store::within(DB_LIMIT, ensure(&env)).await.is_ok();
+            is_ensured = store::within(DB_LIMIT, ensure(&env, list)).await.is_ok();
         }
         loop {
             match store::within(DB_LIMIT, fire_one(&env)).await {
@@ -35,24 +61,30 @@ pub(super) async fn run(env: Env, stop: Stop) {
     }
 }
 
-/// The rows of this binary's schedules. Rows it does not know belong to a newer one and are left alone.
-async fn ensure(env: &Env) -> store::Result<()> {
+/// Makes the rows of this binary's schedules. Rows it does not know belong to a newer one and are left alone.
+async fn ensure(env: &Env, list: &[Schedule]) -> store::Result<()> {
     let mut tx = env.db.begin().await?;
-    for schedule in lanes::SCHEDULES {
-        let message = json!({ "task": schedule.name });
-        schedules::ensure(&mut tx, env.clock.sql(), schedule.name, schedule.lane, schedule.every, &message).await?;
+    for schedule in list {
+        let (message, first_after) = (json!({ "task": schedule.name }), schedule.first_after());
+        let at = env.clock.sql();
+        schedules::ensure(&mut tx, at, schedule.name, UPKEEP, schedule.every, first_after, &message).await?;
     }
     tx.commit().await
 }
 
-/// Fires one due schedule; `false` when none is due. One whose message cannot be sent is moved on with its error, so that it does
-/// not keep the others waiting.
+/// Fires one due schedule; `false` when none is due. A tick whose predecessor is still in the queue adds no second item, so that a
+/// slow task takes one slot and no more. A schedule whose message cannot be sent is moved on with its error, so that it does not keep
+/// the others waiting.
 async fn fire_one(env: &Env) -> store::Result<bool> {
     let mut tx = env.db.begin().await?;
     let Some(due) = schedules::take_due(&mut tx, env.clock.sql()).await? else { return Ok(false) };
     let operator = tenants::ensure_operator(&mut tx).await?;
     let sent = match Queue::new(&due.lane) {
-        Ok(queue) => queue.send(&mut tx, operator, &[due.message]).await,
+        Ok(queue) => match queue.holds(&mut tx, &due.message).await {
+            Ok(true) => Ok(Vec::new()),
+            Ok(false) => queue.send(&mut tx, operator, &[due.message]).await,
+            Err(error) => Err(error),
+        },
         Err(error) => Err(error),
     };
     if let Err(error) = sent {

@@ -183,9 +183,17 @@ async fn a_schedule_fires_once_a_tick_and_missed_ticks_collapse() {
     let every = std::time::Duration::from_secs(60);
     let mut conn = world.conn().await;
     let message = serde_json::json!({ "task": "tick" });
-    store::schedules::ensure(&mut conn, world.env.clock.sql(), "tick", "upkeep", every, &message)
-        .await
-        .expect("a schedule");
+    store::schedules::ensure(
+        &mut conn,
+        world.env.clock.sql(),
+        "tick",
+        "upkeep",
+        every,
+        std::time::Duration::from_secs(5),
+        &message,
+    )
+    .await
+    .expect("a schedule");
     let fired = async |world: &World| {
         let mut fired = 0;
         while let Some(due) =
@@ -256,14 +264,15 @@ async fn a_schedule_that_cannot_fire_shows_its_error_and_holds_up_no_other() {
     let every = std::time::Duration::from_secs(60);
     for (name, lane) in [("a_broken", "nowhere"), ("b_good", "upkeep")] {
         let message = serde_json::json!({ "task": "unpark" });
-        store::schedules::ensure(&mut conn, None, name, lane, every, &message).await.expect("a schedule");
+        store::schedules::ensure(&mut conn, None, name, lane, every, every, &message).await.expect("a schedule");
     }
     sqlx::query("update tributary.schedules set next_run_at = now() - interval '1 hour' * (case name when 'a_broken' then 2 else 1 end)")
         .execute(&mut *conn)
         .await
         .expect("due");
     let stop = engine::work::Stop::default();
-    let running = tokio::spawn(engine::work::Runtime::new(world.env.clone(), &lanes::ALL).run("test", stop.clone()));
+    let runtime = engine::work::Runtime::new(world.env.clone(), &lanes::ALL, lanes::SCHEDULES);
+    let running = tokio::spawn(runtime.run("test", stop.clone()));
     let both = testkit::wait_until(std::time::Duration::from_secs(15), async || {
         let all = store::schedules::list(&mut conn).await.expect("schedules");
         let of = |name: &str| all.iter().find(|schedule| schedule.name == name).cloned().expect("a schedule");
@@ -304,7 +313,7 @@ async fn an_alert_opens_once_is_told_and_closes_with_its_cause() {
         let tick = [serde_json::json!({ "task": "watch" })];
         Queue::new("upkeep").expect("a queue").send(&mut tx, world.tenant_id, &tick).await.expect("sent");
         tx.commit().await.expect("committed");
-        Box::pin(engine::work::Runtime::new(env.clone(), &lanes::ALL).run_due()).await.expect("run");
+        Box::pin(engine::work::Runtime::new(env.clone(), &lanes::ALL, &[]).run_due()).await.expect("run");
         let mut conn = world.conn().await;
         let open = store::alerts::open(&mut conn, world.tenant_id).await.expect("alerts");
         open.iter().map(|alert| alert.kind.clone()).collect::<Vec<_>>()

@@ -74,7 +74,7 @@ impl Office {
     /// The tasks whose time has come, and what they send.
     async fn upkeep(&self) {
         self.world.env.clock.advance(TimeDelta::seconds(61));
-        let runtime = engine::work::Runtime::new(self.world.env.clone(), &lanes::ALL);
+        let runtime = engine::work::Runtime::new(self.world.env.clone(), &lanes::ALL, &[]);
         let mut tx = self.world.env.db.begin().await.expect("a transaction");
         let queue = store::queue::Queue::new("upkeep").expect("a queue");
         let task = serde_json::json!({ "task": "unpark" });

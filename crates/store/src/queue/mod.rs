@@ -118,13 +118,13 @@ impl Queue {
 }
 
 impl Queue {
-    /// Whether the queue holds any item of this tenant: for work of which one is enough.
-    pub async fn holds(&self, conn: &mut PgConnection, tenant_id: TenantId) -> Result<bool> {
-        let sql = format!("select exists (select from pgmq.q_{} where message ->> 'tenant_id' = $1)", self.name());
-        Ok(sqlx::query_scalar(AssertSqlSafe(sql)).bind(tenant_id.to_string()).fetch_one(conn).await?)
+    /// Whether the queue holds a message with these fields: for work of which one is enough.
+    pub async fn holds(&self, conn: &mut PgConnection, fields: &Value) -> Result<bool> {
+        let sql = format!("select exists (select from pgmq.q_{} where message @> $1)", self.name());
+        Ok(sqlx::query_scalar(AssertSqlSafe(sql)).bind(fields).fetch_one(conn).await?)
     }
 
-    /// Whether it holds such a message, or such a one was given up and nobody has decided about it.
+    /// The same, or such a message was given up and nobody has decided about it.
     pub async fn holds_or_buried(&self, conn: &mut PgConnection, message: &Value) -> Result<bool> {
         let sql = format!(
             "select exists (select from pgmq.q_{0} where message @> $1)

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use engine::config::in_force;
 use engine::lanes;
+use engine::work::Slots;
 use store::retention;
 
 use super::table;
@@ -32,6 +33,16 @@ pub fn run(command: &clap::Command, matches: &ArgMatches, args: Args) -> anyhow:
         .map(|rule| vec![rule.table.into(), format!("{} days", rule.keep_days), rule.what.into()])
         .collect();
     table::print(&["table", "kept", "what"], &kept);
+    println!();
+    let slots = matches.get_one::<Slots>("lane_slots");
+    let work: Vec<Vec<String>> = lanes::ALL
+        .iter()
+        .map(|lane| {
+            let slots = slots.map(|slots| slots.of(lane).to_string()).unwrap_or_default();
+            vec![lane.name.into(), slots, lane.batch.to_string(), lane.max_attempts.to_string()]
+        })
+        .collect();
+    table::print(&["lane", "slots", "items a batch", "attempts"], &work);
     println!();
     let ticks: Vec<Vec<String>> = lanes::SCHEDULES
         .iter()

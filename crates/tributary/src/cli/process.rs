@@ -57,7 +57,7 @@ fn end_with_parent() -> anyhow::Result<()> {
 /// The lanes, and beside them the built-in agent: in `up` unless told otherwise, in a worker when told so.
 pub async fn run_lanes(env: Env, role: &str, stop: Stop) {
     let agent = env.config.builtin_agent.unwrap_or(role == "up");
-    let lanes = Runtime::new(env.clone(), &lanes::ALL).run(role, stop.clone());
+    let lanes = Runtime::new(env.clone(), &lanes::ALL, lanes::SCHEDULES).run(role, stop.clone());
     if agent {
         tokio::join!(lanes, engine::agent::builtin::run(env, stop));
     } else {

@@ -77,7 +77,7 @@ impl Lane for Ingest {
     const NAME: &'static str = "ingestion_queue";
     const MAX_ATTEMPTS: i32 = 5;
     const LEASE_SECS: u32 = 300;
-    const BATCH: u32 = 1;
+    const IS_LONG: bool = true;
 
     /// Safe to repeat: a page's records are named by the provider's ids, and its place is in the same commit; what was fetched and not
     /// committed is fetched again.

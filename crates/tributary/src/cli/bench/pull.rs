@@ -63,7 +63,7 @@ pub async fn run(scratch: &Scratch, fakes: &Fakes, args: &Args) -> anyhow::Resul
     let first = synced(scratch, fakes, first).await?;
     let limit = fetched(fakes, &first.pages, &key).await?;
     let began = Instant::now();
-    Runtime::new(env.clone(), &CLIENTS).run_due().await?;
+    Runtime::new(env.clone(), &CLIENTS, &[]).run_due().await?;
     let clients_took = began.elapsed();
 
     let again = again(scratch, source_id).await?;
@@ -116,7 +116,7 @@ async fn synced(scratch: &Scratch, fakes: &Fakes, id: JobId) -> anyhow::Result<S
     fakes.clear_ledger();
     let sampler = Sampler::start();
     let began = Instant::now();
-    let runtime = Runtime::new(env.clone(), &INGEST);
+    let runtime = Runtime::new(env.clone(), &INGEST, &[]);
     let job = loop {
         runtime.run_due().await?;
         let job = get(env, scratch, id).await?;

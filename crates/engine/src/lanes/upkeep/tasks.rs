@@ -1,64 +1,17 @@
-//! Upkeep: what the installation does for itself on a timer. Each task is a function without input that may run at any time, twice
-//! or at once on two workers.
-
-use std::time::Duration;
+//! The tasks of upkeep. Each is a function without input that may run at any time, twice, or at once on two workers.
 
 use domain::{Caller, Fault, Notice, Op, SourceId, TenantId};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::claims::Changed;
 use store::memory::maintain;
-use store::{alerts, claims, queue, retention, schedules, tenants};
+use store::{alerts, claims, queue, retention, tenants};
 
 use crate::lanes::build_index::BuildIndex;
 use crate::lanes::client_facts::ClientFactsOf;
-use crate::work::{Lane, Lease, Outcome};
-use crate::{Env, activities, blobs, health, lanes, pull};
+use crate::work::Lane as _;
+use crate::{Env, activities, health, lanes, pull};
 
-#[derive(Serialize, Deserialize)]
-pub struct Upkeep {
-    task: String,
-}
-
-impl Lane for Upkeep {
-    const NAME: &'static str = "upkeep";
-    const BATCH: u32 = 4;
-
-    /// Safe to repeat: every task brings the database to a state and stops there.
-    async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
-        let done = match self.task.as_str() {
-            "retention" => remove_outlived(env).await,
-            "unpark" => unpark(env).await,
-            "watch" => watch(env).await,
-            "unlock_stale_locks" => recover_locks(env, false).await,
-            "reset_stale_locks" => recover_locks(env, true).await,
-            "retry_failed" => retry_failed(env).await,
-            "memory" => maintain_memory(env).await,
-            "blobs" => blobs::collect(env).await,
-            "indexes" => build_indexes(env).await,
-            "syncs" => start_syncs(env).await,
-            "takeover" => take_over(env).await,
-            "tokens" => collect_tokens(env).await,
-            // A newer binary's task: it will come by.
-            _ => {
-                return Ok(Outcome::Snooze(
-                    Duration::from_secs(60),
-                    "this worker does not know the task; a newer one will",
-                ));
-            }
-        };
-        let mut effect = lease.begin(env).await?;
-        let error = done.as_ref().err().map(Fault::in_words);
-        schedules::record(&mut effect, env.clock.sql(), &self.task, error.as_deref()).await?;
-        if error.is_some() {
-            // The tick is over, its error is on the schedule's row and on Home; the next tick tries again.
-            tracing::error!(task = self.task, "upkeep task {} failed: {}", self.task, error.unwrap_or_default());
-        }
-        effect.commit().await
-    }
-}
-
-async fn remove_outlived(env: &Env) -> Result<(), Fault> {
+pub(super) async fn remove_outlived(env: &Env) -> Result<(), Fault> {
     let queues: Vec<_> = lanes::ALL.iter().map(|lane| lane.queue().clone()).collect();
     let mut conn = env.db.acquire().await?;
     let gone = retention::enforce(&mut conn, env.clock.sql(), &queues).await?;
@@ -68,7 +21,7 @@ async fn remove_outlived(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn unpark(env: &Env) -> Result<(), Fault> {
+pub(super) async fn unpark(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let released = store::spend::release(&mut conn, env.clock.sql(), env.config.embed_cap_micros()).await?;
     drop(conn);
@@ -85,15 +38,15 @@ async fn unpark(env: &Env) -> Result<(), Fault> {
     }
 }
 
-async fn build_indexes(env: &Env) -> Result<(), Fault> {
+pub(super) async fn build_indexes(env: &Env) -> Result<(), Fault> {
     for (schema, name, on) in store::indexes::LATER {
         store::indexes::build(&env.db, schema, name, on).await?;
     }
     Ok(())
 }
 
-/// Syncs whose time has come; and clients that were marked by a job that never came to its end.
-async fn start_syncs(env: &Env) -> Result<(), Fault> {
+/// Starts the syncs whose time has come, and has clients derived that were marked by a job which never came to its end.
+pub(super) async fn start_syncs(env: &Env) -> Result<(), Fault> {
     let started = pull::jobs::sync_due(env).await?;
     if started > 0 {
         tracing::info!("{started} syncs were due");
@@ -105,7 +58,7 @@ async fn start_syncs(env: &Env) -> Result<(), Fault> {
     for (tenant_id, source_id) in neglected {
         let (tenant_id, source_id) = (TenantId(tenant_id), SourceId(source_id));
         let mut tx = env.db.begin().await?;
-        // What was given up waits for a person: another one would only be given up as well.
+        // An item that was given up waits for a person: another one would only be given up as well.
         let of_it = json!({ "tenant_id": tenant_id, "source_id": source_id });
         if !queue.holds_or_buried(&mut tx, &of_it).await? {
             queue.send(&mut tx, tenant_id, &[ClientFactsOf { source_id }]).await?;
@@ -115,8 +68,8 @@ async fn start_syncs(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a worker held that has been silent for ten heartbeats need not wait for its lease to run out.
-async fn take_over(env: &Env) -> Result<(), Fault> {
+/// Makes the items due that are held by workers silent for ten heartbeats: they need not wait for their leases to run out.
+pub(super) async fn take_over(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let dead = store::workers::dead(&mut conn).await?;
     if dead.is_empty() {
@@ -131,7 +84,7 @@ async fn take_over(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn collect_tokens(env: &Env) -> Result<(), Fault> {
+pub(super) async fn collect_tokens(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let gone = store::tokens::collect(&mut conn, env.clock.sql()).await?;
     if gone > 0 {
@@ -140,7 +93,7 @@ async fn collect_tokens(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
+pub(super) async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
     let mut tx = env.db.begin().await?;
     let recovered = claims::recover(&mut tx, is_reset).await?;
     tx.notify_all(activities::waiting_again(&recovered));
@@ -152,7 +105,7 @@ async fn recover_locks(env: &Env, is_reset: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn retry_failed(env: &Env) -> Result<(), Fault> {
+pub(super) async fn retry_failed(env: &Env) -> Result<(), Fault> {
     let mut tx = env.db.begin().await?;
     let changed = claims::retry_failed(&mut tx, env.clock.sql()).await?;
     let (dead, retried): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(|changed| changed.is_dead);
@@ -168,7 +121,7 @@ async fn retry_failed(env: &Env) -> Result<(), Fault> {
 }
 
 /// Renews the estimates that search relies on, and sends for the index of a tenant that outgrew exact search.
-async fn maintain_memory(env: &Env) -> Result<(), Fault> {
+pub(super) async fn maintain_memory(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let tenants = maintain::count(&mut conn).await?;
     for tenant in &tenants {
@@ -181,7 +134,7 @@ async fn maintain_memory(env: &Env) -> Result<(), Fault> {
     for tenant in tenants.iter().filter(|tenant| tenant.wants_index()) {
         let tenant_id = TenantId(tenant.tenant_id);
         let mut tx = env.db.begin().await?;
-        if !queue.holds(&mut tx, tenant_id).await? {
+        if !queue.holds(&mut tx, &json!({ "tenant_id": tenant_id })).await? {
             queue.send(&mut tx, tenant_id, &[BuildIndex { model: tenant.model.clone() }]).await?;
         }
         tx.commit().await?;
@@ -189,8 +142,8 @@ async fn maintain_memory(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Brings each tenant's alerts to what is wrong now, and tells about the new ones.
-async fn watch(env: &Env) -> Result<(), Fault> {
+/// Opens and closes each tenant's alerts by what is wrong now, and reports the new ones.
+pub(super) async fn watch(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let tenants = tenants::list(&mut conn).await?;
     drop(conn);
@@ -218,7 +171,7 @@ async fn watch(env: &Env) -> Result<(), Fault> {
                 alert.todo
             );
             if let Some(url) = &env.config.alert_webhook_url {
-                // Told at most once: a receiver that is away must not keep alerts from opening.
+                // At most once: a receiver that is away must not keep alerts from opening.
                 if let Err(fault) = env.http.post_json(url, alert).await {
                     tracing::warn!("the alert webhook could not be told: {}", fault.in_words());
                 }
