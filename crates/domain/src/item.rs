@@ -44,6 +44,16 @@ words! {
     }
 }
 
+words! {
+    /// What is claimed first inside a lane.
+    Priority {
+        /// Something that happens now.
+        Live = "live",
+        /// A part of the past that is read in: claimed while no live item of its lane is due.
+        History = "history",
+    }
+}
+
 /// The id of an item on pages and in the API: `m<n>` in its queue or archive, `p<uuid>` while parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemId {

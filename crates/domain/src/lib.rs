@@ -29,7 +29,7 @@ pub use ids::{
     ActivityId, ChannelId, ChunkId, ClientId, ContactId, DocumentId, JobId, KeyId, NodeId, ParkedId, PersonId,
     SourceId, TenantId, WorkerId,
 };
-pub use item::{ItemId, ItemState};
+pub use item::{ItemId, ItemState, Priority};
 pub use notice::{Notice, Op};
 pub use secret::Secret;
 pub use source::{JobKind, JobStatus, SourceStatus, Transport};

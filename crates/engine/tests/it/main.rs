@@ -6,6 +6,7 @@ mod claims;
 mod contacts;
 mod crash;
 mod embed;
+mod fair;
 mod lanes;
 mod lease;
 mod made_up;

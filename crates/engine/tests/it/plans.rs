@@ -23,11 +23,11 @@ async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
             select id, 'note', '{\"source_type\":\"text\"}', case when n % 100 = 0 then 'raw' else 'completed' end from tenants, generate_series(1, 3000) n;
         insert into pgmq.q_embed (vt, message) select now() + n * interval '1 s', '{}' from generate_series(-50, 3000) n;";
     conn.execute(sqlx::raw_sql(fill)).await.expect("rows");
-    let claim = include_str!("../../../store/src/sql/queue_claim.sql").replace("{q}", "pgmq.q_embed");
+    let queue = store::queue::Queue::new("embed").expect("a queue");
     let hot: [(&str, &str, &[&str]); 8] = [
         ("look", include_str!("../../../store/src/sql/documents_look.sql"), &["source_documents_external_key"]),
         ("lock", include_str!("../../../store/src/sql/documents_lock.sql"), &["source_documents_pkey"]),
-        ("claim", &claim, &["q_embed_vt_idx", "q_embed_pkey"]),
+        ("claim", queue.claim_sql(), &["q_embed_share_idx", "q_embed_vt_idx", "q_embed_pkey"]),
         ("tenants", include_str!("../../../store/src/sql/activities_tenants.sql"), &["activities_raw_idx"]),
         ("what waits", include_str!("../../../store/src/sql/waiting_oldest.sql"), &["activities_raw_idx"]),
         ("how fast it went", include_str!("../../../store/src/sql/waiting_paces.sql"), &["activities_created_idx"]),

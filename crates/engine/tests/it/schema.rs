@@ -129,20 +129,23 @@ async fn hot_queries_use_their_indexes_in_the_role_that_runs_them() {
     let mut admin = store::bench::administrator(&world.database.admin).await.expect("the owner");
     store::bench::fill(&mut admin, &queue, 20_000, 3_600.0).await.expect("delayed rows");
     store::bench::fill(&mut admin, &queue, 2_000, -1.0).await.expect("due rows");
-    let claim = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../store/src/sql/queue_claim.sql"))
-        .expect("the claim");
-    let claim = claim
-        .replace("{q}", "pgmq.q_effects")
+    let claim = queue
+        .claim_sql()
         .replace("$1", "null::timestamptz")
         .replace("$2", "50")
         .replace("$3", "30")
-        .replace("$4", "'me'");
+        .replace("$4", "'me'")
+        .replace("$5", "-1")
+        .replace("$6", "4294967295");
     let plan: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("explain {claim}")))
         .fetch_all(&mut *conn)
         .await
         .expect("a plan");
     let plan = plan.join("\n");
-    assert!(plan.contains("q_effects_vt_idx") && !plan.contains("Seq Scan"), "{plan}");
+    assert!(
+        plan.contains("q_effects_share_idx") && plan.contains("q_effects_vt_idx") && !plan.contains("Seq Scan"),
+        "{plan}"
+    );
 }
 
 #[tokio::test]

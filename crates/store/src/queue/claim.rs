@@ -1,4 +1,6 @@
-//! Taking work and holding on to it.
+//! Claims messages and keeps hold of them.
+
+use std::sync::PoisonError;
 
 use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -7,13 +9,42 @@ use super::{Queue, Receipt};
 use crate::Result;
 use crate::crash::{self, Point};
 
-/// A message in hand.
+/// The share that a message belongs to: a number per tenant, and another one for its history. Tenants whose numbers are equal by chance
+/// share one turn. An index holds it: never changed.
+pub(super) const SHARE: &str = "((hashtext(coalesce(message ->> 'tenant_id', ''))::bigint & 2147483647)
+    + case when headers ->> 'priority' = 'history' then 4294967296 else 0 end)";
+/// Shares of history begin here.
+pub(super) const HISTORY: i64 = 1 << 32;
+
+/// After which share the last claim of this process stopped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    live: i64,
+    history: i64,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self { live: -1, history: HISTORY - 1 }
+    }
+}
+
+/// A claimed message, and where the next claim begins.
+#[derive(sqlx::FromRow)]
+struct Row {
+    #[sqlx(flatten)]
+    claimed: Claimed,
+    live_after: i64,
+    history_after: i64,
+}
+
+/// A claimed message.
 #[derive(Debug, sqlx::FromRow)]
 pub struct Claimed {
     pub msg_id: i64,
     pub read_ct: i32,
     pub waits: i32,
-    /// How many holders died or hung with it.
+    /// How many holders died or hung while they had it.
     pub lapses: i32,
     pub enqueued_at: DateTime<Utc>,
     pub message: serde_json::Value,
@@ -31,7 +62,8 @@ impl Claimed {
 }
 
 impl Queue {
-    /// Claims up to `limit` due messages, the longest due first. Two claims never share one.
+    /// Claims up to `limit` due messages: live ones before history, every tenant its share, of each tenant the longest due first. Two
+    /// claims never share a message. None are due when it returns none.
     pub async fn claim(
         &self,
         conn: &mut PgConnection,
@@ -40,14 +72,21 @@ impl Queue {
         lease_secs: u32,
         by: &str,
     ) -> Result<Vec<Claimed>> {
-        let claimed = sqlx::query_as(AssertSqlSafe(self.0.claim.clone()))
+        let cursor = *self.0.cursor.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows: Vec<Row> = sqlx::query_as(AssertSqlSafe(self.0.claim.clone()))
             .bind(at)
             .bind(i64::from(limit))
             .bind(f64::from(lease_secs))
             .bind(by)
+            .bind(cursor.live)
+            .bind(cursor.history)
             .fetch_all(conn)
             .await?;
-        Ok(claimed)
+        if let Some(row) = rows.first() {
+            let next = Cursor { live: row.live_after, history: row.history_after };
+            *self.0.cursor.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        }
+        Ok(rows.into_iter().map(|row| row.claimed).collect())
     }
 
     /// Extends the leases of what is still ours and returns the receipts that are lost: claimed by another, or ended by a person.

@@ -1,23 +1,27 @@
 //! Every statement our runtime runs on pgmq's tables. pgmq's own functions serve create, send and outsiders: its read uses no
 //! index on time, and its delete has no fence.
 //!
+//! **Shares.** A claim takes live items before history and gives every tenant with due items its share of the batch, so that a tenant
+//! who floods a lane does not keep others waiting. `queue_claim.sql` walks from tenant to tenant by an index and goes on where the
+//! last claim of this process stopped.
+//!
 //! **The fence.** `read_ct` only grows. A receipt is (msg_id, read_ct); every write after a claim names it, so a worker that
 //! overslept its lease touches no row. Attempts = read_ct − `headers.waits`, counted at claim: a worker that dies while holding
 //! an item has used one.
 //!
-//! **Headers** say what pages show: `by` and `since` while held; `waits`; `error` and `error_at` of the last failure; in the
-//! archive `state`, `reason` and `ended_at`.
+//! **Headers** hold what pages show: `by` and `since` while held; `waits`; `error` and `error_at` of the last failure; in the
+//! archive `state`, `reason` and `ended_at`. `priority` is `history` or absent.
 
 mod claim;
 mod items;
 mod park;
 mod settle;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use domain::{Notice, Op, TenantId};
+use domain::{Notice, Op, Priority, TenantId};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 pub use claim::Claimed;
@@ -25,21 +29,24 @@ pub use items::{Counts, Item, Page};
 pub use park::unpark_due;
 pub use settle::Settlement;
 
-use crate::{Error, Result, Tx};
+use claim::Cursor;
 
-/// What a claim gave: the right to settle this message, until somebody else claims it.
+use crate::{Error, Result, Tx, indexes};
+
+/// A claim's receipt: the right to settle this message, until somebody else claims it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt {
     pub msg_id: i64,
     pub read_ct: i32,
 }
 
-/// The statements on one lane's tables, written once. Cloning shares them.
+/// One lane's queue: the statements on its tables, and where its next claim begins. Cloning shares both.
 #[derive(Clone)]
 pub struct Queue(Arc<Statements>);
 
 struct Statements {
     name: String,
+    cursor: Mutex<Cursor>,
     send: Arc<str>,
     claim: Arc<str>,
     extend: Arc<str>,
@@ -68,10 +75,12 @@ impl Queue {
         let on = |sql: &str| -> Arc<str> {
             sql.replace("{q}", &format!("pgmq.q_{name}")).replace("{a}", &format!("pgmq.a_{name}")).into()
         };
+        let claim = include_str!("../sql/queue_claim.sql");
         Ok(Self(Arc::new(Statements {
             name: name.to_owned(),
+            cursor: Mutex::default(),
             send: on(include_str!("../sql/queue_send.sql")),
-            claim: on(include_str!("../sql/queue_claim.sql")),
+            claim: on(&claim.replace("{share}", claim::SHARE).replace("{history}", &claim::HISTORY.to_string())),
             extend: on(include_str!("../sql/queue_extend.sql")),
             advance: on(include_str!("../sql/queue_advance.sql")),
             held: on("select msg_id, read_ct from {q} where msg_id = any($1)"),
@@ -97,8 +106,24 @@ impl Queue {
         &self.0.name
     }
 
-    /// Sends messages in the caller's transaction; lanes are woken after its commit. A message holds ids, never bodies.
+    /// The statement that claims, for tests of its plan.
+    pub fn claim_sql(&self) -> &str {
+        &self.0.claim
+    }
+
+    /// Sends live messages in the caller's transaction; lanes are woken after its commit. A message holds ids, never bodies.
     pub async fn send(&self, tx: &mut Tx, tenant_id: TenantId, messages: &[impl Serialize]) -> Result<Vec<i64>> {
+        self.send_as(tx, tenant_id, Priority::Live, messages).await
+    }
+
+    /// The same for messages of either priority. They keep it when they are retried, parked or replayed.
+    pub async fn send_as(
+        &self,
+        tx: &mut Tx,
+        tenant_id: TenantId,
+        priority: Priority,
+        messages: &[impl Serialize],
+    ) -> Result<Vec<i64>> {
         let mut bodies = Vec::with_capacity(messages.len());
         for message in messages {
             let mut body = serde_json::to_value(message).map_err(|error| Error::Refused { what: error.to_string() })?;
@@ -111,7 +136,9 @@ impl Queue {
         if bodies.is_empty() {
             return Ok(Vec::new());
         }
-        let ids = sqlx::query_scalar(AssertSqlSafe(self.0.send.clone())).bind(bodies).fetch_all(&mut **tx).await?;
+        let headers = (priority != Priority::Live).then(|| json!({ "priority": priority }));
+        let sent = sqlx::query_scalar(AssertSqlSafe(self.0.send.clone())).bind(bodies).bind(headers);
+        let ids = sent.fetch_all(&mut **tx).await?;
         tx.notify(Notice::lane(Some(tenant_id), self.name(), Op::Insert));
         Ok(ids)
     }
@@ -143,7 +170,8 @@ fn check_name(name: &str) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::Refused { what: format!("{name:?} is no lane: a-z, 0-9 and _ only") }) }
 }
 
-/// Creates a lane's queue where it is missing. Autovacuum is told to follow closely: a queue's dead rows are in everyone's way.
+/// Creates a lane's queue where it is missing, and the index that claims go by. Autovacuum is told to follow closely: every claim has to
+/// step over the queue's dead rows.
 pub(crate) async fn create(conn: &mut PgConnection, name: &str) -> Result<()> {
     check_name(name)?;
     let exists: bool = sqlx::query_scalar(
@@ -152,13 +180,21 @@ pub(crate) async fn create(conn: &mut PgConnection, name: &str) -> Result<()> {
     .bind(name)
     .fetch_one(&mut *conn)
     .await?;
-    if !exists {
+    let index = (format!("q_{name}_share_idx"), format!("pgmq.q_{name} ({}, vt)", claim::SHARE));
+    if exists {
+        // A queue of an older binary, which may hold many messages: everybody goes on sending.
+        sqlx::raw_sql("set lock_timeout = 0").execute(&mut *conn).await?;
+        indexes::build_on(conn, "pgmq", &index.0, &index.1).await?;
+        sqlx::raw_sql("set lock_timeout = '1s'").execute(&mut *conn).await?;
+    } else {
         sqlx::query("select pgmq.create($1)").bind(name).execute(&mut *conn).await?;
         let settings = format!(
             "alter table pgmq.q_{name} set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
                  autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1, fillfactor = 70);
              grant select, insert, update, delete on pgmq.q_{name}, pgmq.a_{name} to service_role;
-             grant insert on pgmq.q_{name} to tributary_owner" // whose triggers send
+             grant insert on pgmq.q_{name} to tributary_owner; -- whose triggers send
+             create index {} on {}",
+            index.0, index.1
         );
         sqlx::raw_sql(AssertSqlSafe(settings)).execute(conn).await?;
     }

@@ -31,6 +31,7 @@ async fn run() -> anyhow::Result<()> {
         asked.stop();
     });
     let bug = std::env::var("CRASHLING_BUG").ok();
-    Runtime::new(env, testkit::effects::lanes(bug.as_deref())).run("worker", stop).await;
+    let lanes = testkit::effects::lanes(bug.as_deref());
+    Runtime::new(env, lanes, engine::lanes::SCHEDULES).run("worker", stop).await;
     Ok(())
 }
