@@ -81,6 +81,8 @@ points! {
     PullBeforeCommit = "pull.before_commit",
     /// A page is committed; the next is not asked for.
     PullAfterCommit = "pull.after_commit",
+    /// A job's end is written, and with it the job that runs after it; nothing is committed.
+    PullEnded = "pull.ended",
     /// The right to refresh a token is ours; the provider has not been asked.
     TokenLeased = "token.leased",
     /// A new pair of tokens is in hand; nothing is stored.

@@ -3,9 +3,10 @@
 
 use chrono::{DateTime, Utc};
 use domain::{ItemId, JobId, JobKind, JobStatus, Notice, Op, ParkedId, SourceId, TenantId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::spend::{Spent, per_thousand};
@@ -78,6 +79,45 @@ pub async fn insert(
     .await
     .on_constraint("sync_jobs_live_key", "a sync of this source is under way already")?;
     Ok(id)
+}
+
+/// A sync that was asked for while another one was under way: a job-to-be with its id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedAgain {
+    pub id: JobId,
+    pub kind: JobKind,
+    pub by: String,
+    /// Just these records; the whole source when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<String>,
+}
+
+/// Locks a job and returns the syncs that run after it; none when it is over or paused.
+pub async fn lock_asked_again(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    id: JobId,
+) -> Result<Option<Vec<AskedAgain>>> {
+    let asked: Option<Option<Json<Vec<AskedAgain>>>> = sqlx::query_scalar(
+        "select asked_again from public.sync_jobs where tenant_id = $1 and id = $2 and status in ('pending', 'running') for update",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_optional(conn)
+    .await?;
+    Ok(asked.map(|asked| asked.map(|Json(asked)| asked).unwrap_or_default()))
+}
+
+/// Sets the syncs that run after a job, in order. They start in the commit that ends it.
+pub async fn ask_again(tx: &mut Tx, tenant_id: TenantId, id: JobId, asked: &[AskedAgain]) -> Result<()> {
+    sqlx::query("update public.sync_jobs set asked_again = $3 where tenant_id = $1 and id = $2")
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(Json(asked))
+        .execute(&mut **tx)
+        .await?;
+    tx.notify(changed(tenant_id, id));
+    Ok(())
 }
 
 /// Which jobs to show.

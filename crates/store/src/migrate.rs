@@ -47,6 +47,7 @@ pub const MIGRATIONS: &[Migration] = files![
     "0010_hands" was "a63d1a117cfba81a63f1131c21845cd836e99e18ffcd2f967dc2d6272f9b58a6",
     "0011_sources" was "6b7bdb390c0d4b5525f6e7ac759f0d62201370ae6c2f5d65807f1bc00b957542",
     "0012_functions",
+    "0013_again",
 ];
 
 /// The schema this binary works with.

@@ -303,8 +303,8 @@ pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::
 
 async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
     let (at, tenant_id, id) = (env.clock.sql(), TenantId(source.tenant_id), SourceId(source.id));
-    // Its job first: every code path that ends a job locks the message before the source.
-    if let Some(job_id) = store::jobs::live(tx, tenant_id, id).await? {
+    // Its job first, and the syncs that were to run after it: every code path that ends a job locks the message before the source.
+    while let Some(job_id) = store::jobs::live(tx, tenant_id, id).await? {
         jobs::stop(env, tx, tenant_id, job_id).await?;
     }
     sources::set_status(tx, at, tenant_id, id, SourceStatus::Disconnected, None).await?;

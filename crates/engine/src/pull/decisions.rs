@@ -23,7 +23,7 @@ const LOOKED_AT: i64 = 10_000;
 pub enum Again {
     /// A job reads so many records again.
     Started(JobId, usize),
-    /// A sync is under way, which may read them.
+    /// This sync is under way; they are read after it.
     Running(JobId),
     /// No failure has that name.
     Unknown,

@@ -4,11 +4,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use connectors::pull::is_named;
 use domain::item::Action;
 use domain::{Caller, Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
-use serde_json::{Value, json};
+use serde_json::json;
+use store::jobs::AskedAgain;
 use store::queue::Queue;
 use store::sources::{self, Source, Tone};
 use store::{Tx, jobs};
 
+use super::again::{add, is_covered};
 use crate::Env;
 use crate::lanes::ingest::Ingest;
 use crate::work::Lane as _;
@@ -23,11 +25,12 @@ const FULL_EVERY: TimeDelta = TimeDelta::hours(7 * 24 - 12);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Started(JobId),
-    /// One is under way already.
+    /// This one is under way already; what was asked for runs after it.
     Running(JobId),
 }
 
-/// Queues a sync: of everything where nothing was read to the end yet, else of what changed. One at a time.
+/// Queues a sync: of everything where nothing was read to the end yet, else of what changed. One runs at a time; an ask that meets a running
+/// one is remembered and runs after it.
 pub async fn sync(
     env: &Env,
     tenant_id: TenantId,
@@ -40,7 +43,7 @@ pub async fn sync(
         if !is_synced(&source) {
             return Err(store::Error::Conflict(why_not(&source)));
         }
-        let asked = queue(env, tx, &source, kind, by, &json!({})).await?;
+        let asked = queue(env, tx, &source, kind, by, &[]).await?;
         Ok(Some(asked))
     });
     asked.await
@@ -58,25 +61,37 @@ fn why_not(source: &Source) -> &'static str {
     }
 }
 
-/// Inserts a job and its message in the caller's transaction, for a source that is synced.
+/// Adds a job and its message, in the caller's transaction, for a source that is synced; of just these records, or (none) of all. While
+/// another job is under way it is asked to run again.
 pub(crate) async fn queue(
     env: &Env,
     tx: &mut Tx,
     source: &Source,
     kind: Option<JobKind>,
     by: &str,
-    checkpoint: &Value,
+    items: &[String],
 ) -> store::Result<Asked> {
     let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
-    if let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? {
-        // A paused job of a source that is not paused was left behind.
-        let job = jobs::get(tx, tenant_id, job_id).await?;
-        let Some(job) = job.filter(|job| job.status == JobStatus::Paused) else { return Ok(Asked::Running(job_id)) };
-        resume(env, tx, tenant_id, job_id, source_id, job.kind).await?;
-        return Ok(Asked::Started(job_id));
-    }
     let kind = kind.unwrap_or(if source.cursors.is_some() { JobKind::Delta } else { JobKind::Full });
-    let job_id = jobs::insert(tx, env.clock.sql(), tenant_id, source_id, kind, by, checkpoint).await?;
+    while let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? {
+        let Some(job) = jobs::get(tx, tenant_id, job_id).await? else { continue };
+        if job.status == JobStatus::Paused {
+            // The source is not paused: its job was left behind.
+            resume(env, tx, tenant_id, job_id, source_id, job.kind).await?;
+            return Ok(Asked::Started(job_id));
+        }
+        if is_covered(&job, kind, items) {
+            return Ok(Asked::Running(job_id));
+        }
+        // None: it has just come to its end, so there is nothing to wait for.
+        if let Some(mut asked) = jobs::lock_asked_again(tx, tenant_id, job_id).await? {
+            add(&mut asked, AskedAgain { id: JobId::new(), kind, by: by.to_owned(), items: items.to_vec() });
+            jobs::ask_again(tx, tenant_id, job_id, &asked).await?;
+            return Ok(Asked::Running(job_id));
+        }
+    }
+    let checkpoint = if items.is_empty() { json!({}) } else { json!({ "items": items }) };
+    let job_id = jobs::insert(tx, env.clock.sql(), tenant_id, source_id, kind, by, &checkpoint).await?;
     send(tx, tenant_id, Ingest { source_id, job_id, kind }).await?;
     tx.notify(jobs::changed(tenant_id, job_id));
     Ok(Asked::Started(job_id))
@@ -98,7 +113,7 @@ pub async fn sync_due(env: &Env) -> Result<usize, Fault> {
         sources::set_next_sync(&mut tx, tenant_id, source_id, Some(next)).await?;
         if let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? {
             let kind = is_full_due(env, &mut tx, &source).await?.then_some(JobKind::Full);
-            queue(env, &mut tx, &source, kind, "schedule", &json!({})).await?;
+            queue(env, &mut tx, &source, kind, "schedule", &[]).await?;
         }
         tx.commit().await?;
         started += 1;
@@ -211,8 +226,7 @@ pub async fn retry_failures(
         if external_ids.iter().any(|id| !is_named(id)) {
             return Err(store::Error::Conflict("it has no id to ask for it by: the next full sync tries it again"));
         }
-        let checkpoint = json!({ "items": external_ids });
-        let asked = queue(env, tx, &source, Some(JobKind::Delta), by, &checkpoint).await?;
+        let asked = queue(env, tx, &source, Some(JobKind::Delta), by, external_ids).await?;
         Ok(Some(asked))
     });
     asked.await
@@ -259,7 +273,7 @@ pub(crate) async fn go_on(env: &Env, tx: &mut Tx, source: &Source, by: &str) -> 
             return resume(env, tx, tenant_id, JobId(job.id), source_id, job.kind).await;
         }
     }
-    queue(env, tx, source, None, by, &json!({})).await.map(|_| ())
+    queue(env, tx, source, None, by, &[]).await.map(|_| ())
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod postgres;
 mod programs;
 mod pull;
 mod pull_accounts;
+mod pull_again;
 mod pull_control;
 mod pull_faults;
 mod pull_mcp;

@@ -92,7 +92,7 @@ pub(crate) async fn list(
 /// Reads everything again that could not be read and was not skipped, by one job; the latest 500 of it.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/retry", tag = "sources", params(("id" = Uuid, Path)),
     responses((status = 202, body = SyncAsked), (status = 404, body = Problem, description = "There is nothing to read again"),
-        (status = 409, body = Problem, description = "A sync is under way, the source is not synced now, or nothing of it has an id")))]
+        (status = 409, body = Problem, description = "The source is not synced now, or nothing of it has an id")))]
 pub(crate) async fn retry_all(
     State(app): State<App>,
     Writing(caller): Writing,
@@ -105,7 +105,7 @@ pub(crate) async fn retry_all(
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/retry", tag = "sources",
     params(("id" = Uuid, Path), ("external_id" = String, Path)),
     responses((status = 202, body = SyncAsked), (status = 404, body = Problem),
-        (status = 409, body = Problem, description = "A sync is under way, the source is not synced now, or the record has no id")))]
+        (status = 409, body = Problem, description = "The source is not synced now, or the record has no id")))]
 pub(crate) async fn retry(
     State(app): State<App>,
     Writing(caller): Writing,
@@ -117,10 +117,7 @@ pub(crate) async fn retry(
 fn begun(again: Again) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
     match again {
         Again::Started(job_id, _) => Ok((StatusCode::ACCEPTED, Json(SyncAsked { job_id: job_id.0, is_new: true }))),
-        Again::Running(_) => {
-            let what = "a sync of this source is under way, which may read it; try again when it has ended";
-            Err(ApiError::Conflict(what.into()))
-        }
+        Again::Running(job_id) => Ok((StatusCode::ACCEPTED, Json(SyncAsked { job_id: job_id.0, is_new: false }))),
         Again::Nameless => Err(ApiError::Conflict("it has no id: the next full sync tries it again".into())),
         Again::Unknown => Err(ApiError::NotFound("record")),
     }
@@ -180,7 +177,7 @@ mod tests {
             Err(error) => error.into_response().status().as_u16(),
         };
         assert_eq!(status(Again::Started(JobId::new(), 3)), 202);
-        assert_eq!(status(Again::Running(JobId::new())), 409);
+        assert_eq!(status(Again::Running(JobId::new())), 202);
         assert_eq!(status(Again::Nameless), 409);
         assert_eq!(status(Again::Unknown), 404);
     }

@@ -355,7 +355,7 @@ pub(crate) struct SyncSource {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SyncAsked {
     pub job_id: Uuid,
-    /// False: this one was under way already.
+    /// False: this job was under way already, and another one runs after it.
     pub is_new: bool,
 }
 
@@ -368,7 +368,7 @@ impl From<Asked> for SyncAsked {
     }
 }
 
-/// Starts a sync, unless one is under way. The body may be left out.
+/// Starts a sync. While one is under way, another runs after it. The body may be left out.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/sync", tag = "sources", params(("id" = Uuid, Path)), request_body = Option<SyncSource>,
     responses((status = 202, body = SyncAsked), (status = 400, body = Problem), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "It is paused or disconnected, or has to be reconnected first")))]

@@ -377,6 +377,7 @@ impl Run<'_> {
             sources::tell(&mut effect, at, tenant_id, source_id, Some(self.job_id), Tone::Good, what).await?;
         }
         effect.notify(sources::changed(tenant_id, source_id));
+        crash::at(Point::PullEnded)?;
         Ok(effect.commit().await?)
     }
 }

@@ -199,7 +199,7 @@ async fn sync(
     let asked = asked.map_err(|error| hinted(error, id))?.with_context(|| gone(id))?;
     let (job_id, said) = match asked {
         Asked::Started(job_id) => (job_id, "asked for"),
-        Asked::Running(job_id) => (job_id, "under way already"),
+        Asked::Running(job_id) => (job_id, "under way already; it will run again after this one"),
     };
     if wait {
         eprintln!("job {job_id}: {said}");
@@ -233,9 +233,12 @@ async fn retry(
                 format!("job {job_id} reads {n} again; `tributary job show {job_id} --watch` shows how far it is");
             say(json!({ "job_id": job_id, "records": n }), &words, is_json)
         }
-        Again::Running(job_id) => bail!(
-            "a sync is under way, which may read it\n\nhint: `tributary job show {job_id} --watch` shows when it has ended"
-        ),
+        Again::Running(job_id) => {
+            let words = format!(
+                "a sync is under way; the records are read again after it\nhint: `tributary job show {job_id} --watch` shows when it has ended"
+            );
+            say(json!({ "job_id": job_id, "is_new": false }), &words, is_json)
+        }
         Again::Nameless => {
             bail!("it has no id to ask for it by\n\nhint: `tributary source sync {id} --full` tries it again")
         }
