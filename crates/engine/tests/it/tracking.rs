@@ -88,8 +88,8 @@ async fn a_silent_worker_is_removed_after_a_week() {
     sqlx::query(age).execute(&mut *conn).await.expect("aged");
     assert_eq!(
         store::retention::enforce(&mut conn, None, &[]).await.expect("retention"),
-        2,
-        "its row and ours beside it"
+        1,
+        "our row, and pgai's with it"
     );
     assert_eq!(workers::list(&mut conn, &[]).await.expect("workers").len(), 1);
 }
