@@ -44,6 +44,25 @@ pub async fn fill(conn: &mut PgConnection, queue: &Queue, n: i64, delay_secs: f6
     Ok(())
 }
 
+/// Removes every message of a queue.
+pub async fn empty(conn: &mut PgConnection, queue: &Queue) -> Result<()> {
+    sqlx::query(AssertSqlSafe(format!("delete from pgmq.q_{}", queue.name()))).execute(conn).await?;
+    Ok(())
+}
+
+/// How many documents a tenant has.
+pub async fn documents(conn: &mut PgConnection, tenant_id: domain::TenantId) -> Result<i64> {
+    let sql = "select count(*) from public.source_documents where tenant_id = $1";
+    Ok(sqlx::query_scalar(sql).bind(tenant_id.0).fetch_one(conn).await?)
+}
+
+/// Removes a tenant's documents, with their chunks and vectors.
+pub async fn remove_documents(conn: &mut PgConnection, tenant_id: domain::TenantId) -> Result<()> {
+    let sql = "delete from public.source_documents where tenant_id = $1";
+    sqlx::query(sql).bind(tenant_id.0).execute(conn).await?;
+    Ok(())
+}
+
 /// pgmq's own way: read n, delete n. No fence, no outcome per item. Returns how many it moved.
 pub async fn pgmq_round(conn: &mut PgConnection, queue: &Queue, n: i32) -> Result<usize> {
     let read: Vec<(i64, i32, serde_json::Value)> =

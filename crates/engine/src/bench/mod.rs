@@ -1,10 +1,12 @@
 //! `tributary bench` measures speed as a ratio to a limit measured in the same run, as medians of three alternating rounds.
 
+mod fair;
 mod queue;
 mod remember;
 
 use serde::Serialize;
 
+pub use fair::fair;
 pub use queue::queue;
 pub use remember::remember;
 

@@ -29,6 +29,8 @@ pub struct Args {
 enum Command {
     /// The lane runtime beside pgmq's own functions.
     Queue,
+    /// A tenant's waiting time beside 100,000 items of another one, beside its waiting time in an idle lane.
+    Fair,
     /// Signed events over HTTP beside pgbench inserting the same rows, one commit each.
     Intake(intake::Args),
     /// Claims and completions beside a bare SKIP LOCKED and UPDATE of the same rows; singly over HTTP.
@@ -63,6 +65,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Command::Queue | Command::Pull(_) => Ok(Vec::new()),
             Command::Intake(args) => intake::run(&scratch, &args).await,
             Command::Claims => claims::run(&scratch).await,
+            Command::Fair => {
+                eprintln!("measuring; about two minutes");
+                bench::fair(&scratch.env, scratch.tenant_id).await
+            }
             Command::Notice => notice::run(&scratch).await,
             Command::Remember => remember(&scratch).await,
             Command::Search(args) => search::run(&scratch, &args).await,
