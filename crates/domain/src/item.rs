@@ -45,7 +45,7 @@ words! {
 }
 
 words! {
-    /// What is claimed first inside a lane.
+    /// The order of claims inside a lane.
     Priority {
         /// Something that happens now.
         Live = "live",

@@ -192,7 +192,7 @@ pub async fn has_full_since(
     Ok(sqlx::query_scalar(sql).bind(tenant_id.0).bind(source_id.0).bind(since).fetch_one(conn).await?)
 }
 
-/// A worker has it in hand: running, and what it does now. `false`: it is over, or a person stopped it.
+/// Marks a job as running, with its present step. `false`: it is over, or a person stopped it.
 pub async fn begin(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, id: JobId, step: &str) -> Result<bool> {
     let begun = sqlx::query(
         "update public.sync_jobs set status = 'running', step = $3, started_at = coalesce(started_at, $4, now()),
@@ -209,7 +209,7 @@ pub async fn begin(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, 
     Ok(begun.rows_affected() == 1)
 }
 
-/// What one page added.
+/// The counts that one page adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     pub created: i64,
@@ -307,7 +307,7 @@ pub async fn pause(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, 
     Ok(paused.rows_affected() == 1)
 }
 
-/// Writes down why a job does not go on now. `is_failure`: an attempt was used up by it.
+/// Records why a job does not go on now. `is_failure`: an attempt was used up by it.
 pub async fn trouble(
     tx: &mut Tx,
     at: Option<DateTime<Utc>>,
@@ -337,7 +337,7 @@ pub async fn trouble(
     Ok(())
 }
 
-/// Why the job will have failed when its message is archived, where it is not for too many attempts. A code.
+/// Sets the code a job will have failed with when its message is archived, unless it is for too many attempts.
 pub async fn fail_with(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, code: &str) -> Result<()> {
     sqlx::query(
         "update public.sync_jobs set error_message = $3 where tenant_id = $1 and id = $2 and status in ('pending', 'running')",
@@ -350,7 +350,7 @@ pub async fn fail_with(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, 
     Ok(())
 }
 
-/// What a full pass has met.
+/// Notes the records that a full pass has met.
 pub async fn note_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, external_ids: &[&str]) -> Result<()> {
     sqlx::query(
         "insert into tributary.sync_seen (tenant_id, job_id, external_id) select $1, $2, unnest($3::text[]) on conflict do nothing",
@@ -363,7 +363,7 @@ pub async fn note_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, 
     Ok(())
 }
 
-/// A pass that begins from the start has met nothing.
+/// Forgets the records a full pass has met: it begins from the start.
 pub async fn forget_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Result<()> {
     let sql = "delete from tributary.sync_seen where tenant_id = $1 and job_id = $2";
     sqlx::query(sql).bind(tenant_id.0).bind(id.0).execute(conn).await?;
@@ -396,7 +396,7 @@ pub async fn unseen(
     .await?)
 }
 
-/// The item that does a job: its message, wherever that is: in the queue, parked, or in the archive.
+/// Finds a job's message: in the queue, parked, or in the archive.
 pub async fn item(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Result<Option<ItemId>> {
     let found: Option<(Option<i64>, Option<Uuid>)> = sqlx::query_as(include_str!("sql/job_item.sql"))
         .bind(tenant_id.to_string())
@@ -409,7 +409,7 @@ pub async fn item(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Re
     }))
 }
 
-/// What reading a source took so far, over its jobs that are still known.
+/// The cost of reading a source so far, over its jobs that are still known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, sqlx::FromRow)]
 pub struct Spend {
     pub embed_calls: i64,
@@ -422,7 +422,7 @@ pub struct Spend {
 }
 
 impl Spend {
-    /// What a thousand documents cost, in millionths of a dollar; none while there are no documents.
+    /// The cost of a thousand documents, in millionths of a dollar; none while there are no documents.
     pub fn per_thousand(&self) -> Option<i64> {
         per_thousand(self.cost_micros, self.documents)
     }

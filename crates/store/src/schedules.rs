@@ -68,7 +68,7 @@ pub async fn pass_over(conn: &mut PgConnection, at: Option<DateTime<Utc>>, name:
     Ok(())
 }
 
-/// How the last tick's work went; an error stays until the next success.
+/// Records how a tick's work went; an error stays until the next success.
 pub async fn record(conn: &mut PgConnection, at: Option<DateTime<Utc>>, name: &str, error: Option<&str>) -> Result<()> {
     sqlx::query(
         "update tributary.schedules set last_error = $2, last_error_at = case when $2 is null then null else coalesce($3, now()) end

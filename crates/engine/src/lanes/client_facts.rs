@@ -161,7 +161,7 @@ fn stored(name: &str, facts: ClientFacts, records: &[&clients::Told]) -> Derived
     }
 }
 
-/// What search finds a client by; without facts the document goes.
+/// The document by which search finds a client; without facts it is deleted.
 fn text_of(source_id: SourceId, name: &str, facts: Option<&ClientFacts>) -> Record {
     let text = facts.map(in_words).unwrap_or_default();
     Record {

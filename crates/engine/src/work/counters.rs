@@ -1,4 +1,4 @@
-//! What a worker counts: per lane for pages and metrics, and since the last heartbeat for tracking.
+//! A worker's counters: per lane for pages and metrics, and since the last heartbeat for tracking.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};

@@ -42,12 +42,12 @@ impl Lease {
         self.receipt
     }
 
-    /// Which attempt this is, from 1; since the last step that was committed.
+    /// The number of this attempt, from 1, counted since the last committed step.
     pub fn attempt(&self) -> i32 {
         self.attempt.load(Ordering::Acquire)
     }
 
-    /// Whose item this is; an item that names no tenant is malformed for a lane that needs one.
+    /// The tenant of the item. An item that names none is malformed for a lane that needs one.
     pub fn tenant_id(&self) -> Result<TenantId, Fault> {
         self.tenant_id.ok_or_else(|| Fault::Malformed { what: "the message names no tenant".into() })
     }
@@ -64,7 +64,7 @@ impl Lease {
         self.open(env, Kind::Step).await
     }
 
-    /// Opens a transaction for words about the item: its first statement locks the message, if it is still ours. No progress: attempts
+    /// Opens a transaction for notes about the item: its first statement locks the message, if it is still ours. No progress: attempts
     /// are counted on.
     pub async fn begin_note(&self, env: &Env) -> Result<Effect<'_>, Fault> {
         self.open(env, Kind::Note).await
@@ -90,7 +90,7 @@ impl Lease {
         Ok(Effect { tx, lease: self, kind, _in_effect: in_effect })
     }
 
-    /// Whether its task may be stopped when somebody else has the item: not while a commit may be under way, nor after the last one.
+    /// Whether the task may be stopped when another worker has the item: not while a commit may be under way, nor after the last one.
     pub(super) fn is_stoppable(&self) -> bool {
         !self.is_in_effect.load(Ordering::Acquire) && !self.is_finished()
     }
@@ -135,8 +135,8 @@ impl Drop for InEffect {
 }
 
 impl Effect<'_> {
-    /// Effect and acknowledgement, one commit. An error here may mean that only the answer was lost: whoever looks next finds
-    /// the message gone or there, and either is right.
+    /// Commits effect and acknowledgement together. An error may mean that only the answer was lost: the next claim finds the message
+    /// gone or there, and either is right.
     pub async fn commit(self) -> Result<Outcome, Fault> {
         crash::at(Point::EffectBeforeCommit)?;
         self.tx.commit().await?;

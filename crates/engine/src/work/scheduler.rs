@@ -25,7 +25,7 @@ const SPREAD: Duration = Duration::from_secs(30);
 pub struct Schedule {
     pub name: &'static str,
     pub every: Duration,
-    /// What it does, for people.
+    /// A few words for people: "removes …".
     pub what: &'static str,
     pub run: for<'a> fn(&'a Env) -> BoxFuture<'a, Result<(), Fault>>,
 }

@@ -30,7 +30,7 @@ pub struct Item {
     pub message: Value,
 }
 
-/// How many items are in which state, and since when the oldest of each is due.
+/// The number of items in each state, and since when the oldest waiting one is due.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
     pub lane: String,
@@ -89,13 +89,13 @@ impl Queue {
                 "failed" => counts.failed = n,
                 "skipped" => counts.skipped = n,
                 "cancelled" => counts.cancelled = n,
-                _ => counts.dead += n, // whatever another program archived is for a person to look at
+                _ => counts.dead += n, // items that another program archived are for a person to look at
             }
         }
         Ok(counts)
     }
 
-    /// How many items are in which state, over all tenants: for metrics, never for a tenant's eyes.
+    /// Counts the items in each state, over all tenants: for metrics, never shown to a tenant.
     pub async fn depths(&self, conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<(ItemState, i64)>> {
         let rows: Vec<(String, i64)> =
             sqlx::query_as(AssertSqlSafe(self.0.depths.clone())).bind(at).bind(self.name()).fetch_all(conn).await?;
@@ -142,7 +142,7 @@ impl Queue {
         Ok(found.into_iter().next())
     }
 
-    /// Does what a person asked. `false`: there is no such item of this caller's. Refused when its state does not allow it.
+    /// Retries, skips or cancels an item. `false`: this caller has no such item. Refused when the item's state does not allow it.
     pub async fn act(
         &self,
         tx: &mut Tx,
@@ -266,7 +266,7 @@ impl Queue {
         Ok(rows.iter().map(item).collect::<Result<_, _>>()?)
     }
 
-    /// A parked item that need not be done: it goes to the archive like any other, under a number of its own.
+    /// Ends a parked item: it goes to the archive like any other, under a number of its own.
     async fn end_parked(
         &self,
         tx: &mut Tx,

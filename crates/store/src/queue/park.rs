@@ -13,7 +13,7 @@ use crate::crash::{self, Point};
 use crate::{Result, Tx};
 
 impl Queue {
-    /// Leaves the queue for so long, or (`None`) until an event or a person sends it again.
+    /// Takes a message out of the queue for this long, or (`None`) until an event or a person sends it again.
     pub(super) async fn park(
         &self,
         conn: &mut PgConnection,

@@ -1,5 +1,5 @@
-//! How a claim ends: done, handed back, failed or dead. Every statement names its receipt; `false` or a missing id means that
-//! the receipt was worthless and nothing was changed.
+//! Settles claims: done, handed back, failed or dead. Every statement names its receipt; `false` or a missing id means that the
+//! receipt was no longer valid and nothing was changed.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Settlement<'_> {
 }
 
 impl Queue {
-    /// Writes a settlement down; returns how many of its receipts were still good.
+    /// Records a settlement; returns how many of its receipts were still good.
     pub async fn settle(
         &self,
         conn: &mut PgConnection,
@@ -99,7 +99,7 @@ impl Queue {
         Ok(done)
     }
 
-    /// Writes down a failed attempt; the message is due again after `delay`.
+    /// Records a failed attempt; the message is due again after `delay`.
     async fn fail(
         &self,
         conn: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! What is asked of a provider: with a good token, at the account's pace, and pages a few ahead of what is written.
+//! Asks the provider: with a good token, at the account's pace, and a few pages ahead of those that are written.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// What is there, up to so many records, and what went wrong after it. Waits for the first page; none at the end.
+    /// Returns the pages that are fetched, up to so many records, and the error after them. Waits for the first page; none at the end.
     pub async fn next(&mut self, most_items: usize) -> Option<(Vec<Page>, Option<Trouble>)> {
         let (mut pages, mut n_items) = (Vec::new(), 0);
         let mut next = Some(self.fetched.recv().await?);

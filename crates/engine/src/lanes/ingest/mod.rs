@@ -32,7 +32,7 @@ const MOST_ITEMS: usize = 500;
 /// A provider that loses our place oftener than that in one job is not well.
 const MOST_RESTARTS: u32 = 3;
 
-/// What an answer that is none is kept as, among the records that could not be read, until a job comes to its end.
+/// The name under which an unreadable answer is kept, among the records that could not be read, until a job comes to its end.
 const UNREADABLE: &str = "answer";
 
 /// One message of `ingestion_queue`.
@@ -128,7 +128,7 @@ impl Ingest {
 
 /// Why a run stops before its job is over.
 enum Trouble {
-    /// What the provider said, and the token it was asked with.
+    /// The provider's error, and the token it was asked with.
     Pull(PullError, Token),
     Token(NoToken),
     Ours(Fault),
@@ -322,7 +322,7 @@ impl Run<'_> {
         Ok(is_running)
     }
 
-    /// What it does next, in words.
+    /// The next step, in words.
     fn step(&self, kind: JobKind, after: &Checkpoint) -> String {
         let who = self.reader.provider.label;
         match (after.phase, kind) {

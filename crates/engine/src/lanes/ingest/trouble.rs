@@ -1,4 +1,4 @@
-//! What becomes of a job that cannot go on now: what is written down, what a person is told, and what its message does.
+//! Settles a job that cannot go on now: what is stored, what a person is told, and what its message does.
 
 use std::time::Duration;
 

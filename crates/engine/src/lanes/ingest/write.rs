@@ -1,4 +1,4 @@
-//! What one page becomes: records in memory, and everything that goes with them, in one commit.
+//! Writes one page: its records into memory, and everything that goes with them, in one commit.
 
 use connectors::pull::{Item, Page};
 use domain::{JobKind, Record, SourceId};

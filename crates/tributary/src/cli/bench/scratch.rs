@@ -64,7 +64,7 @@ impl Scratch {
         Ok(Serving { address, stop, task })
     }
 
-    /// What a histogram summed up, by the values of one label: (value, seconds), the largest first.
+    /// The sums of a histogram by the values of one label: (value, seconds), the largest first.
     pub fn shares(&self, histogram: &str, label: &str) -> Vec<(String, f64)> {
         let begins = format!("{histogram}_sum{{{label}=\"");
         let mut shares: Vec<(String, f64)> = self

@@ -173,7 +173,7 @@ async fn load(env: &Env, asker: &Asker, pages: impl Iterator<Item = &Page>) -> a
     Ok(())
 }
 
-/// What the maintenance task and the index lane do by themselves in a running installation.
+/// Does what the maintenance task and the index lane do in a running installation.
 async fn index(env: &Env) -> anyhow::Result<()> {
     let mut conn = env.db.acquire().await?;
     store::bench::analyze(&env.db).await?;
