@@ -11,7 +11,7 @@ use crate::crash::{self, Point};
 
 /// The share that a message belongs to: a number per tenant, and another one for its history. Tenants whose numbers are equal by chance
 /// share one turn. An index holds it: never changed.
-pub(super) const SHARE: &str = "((hashtext(coalesce(message ->> 'tenant_id', ''))::bigint & 2147483647)
+pub(super) const SHARE: &str = "((hashtext(coalesce(message ->> 'tenant_id', ''))::bigint & 2147483647) \
     + case when headers ->> 'priority' = 'history' then 4294967296 else 0 end)";
 /// Shares of history begin here.
 pub(super) const HISTORY: i64 = 1 << 32;

@@ -1,6 +1,6 @@
 -- queue_claim.sql: claims up to $2 due messages for $3 seconds in the name of $4, live ones before history, each tenant its share.
 -- $1: a fixed clock. $5, $6: after which share the last claim stopped, of live messages and of history; the new ones come with each row.
--- {share} is a number per tenant, from {history} on for history. The index on (share, vt) finds the next tenant and its first message in one step.
+-- A share is a number per tenant, from 2^32 on for its history. The index on (share, vt) finds the next tenant and its first message in one step.
 with recursive walk (nth, share, vt, part, n_due) as (
     -- At most 64 tenants: live ones after $5 (part 0), from the start up to $5 (1), history after $6 (2), from its start up to $6 (3).
     select 0, $5::bigint, 'infinity'::timestamptz, 0, 0
