@@ -1,5 +1,5 @@
-//! Sources as they are connected, watched and let go (table `connected_sources`). Channels and the door for files are sources too; here are
-//! the accounts at providers.
+//! Sources: where documents come from (table `connected_sources`). Most of this file is about accounts at providers; channels and the
+//! tenant's own source for files and notes are rows of the same table.
 
 use std::time::Duration;
 
@@ -49,6 +49,38 @@ impl Source {
             _ => Transport::Rest,
         }
     }
+}
+
+/// Any row of `connected_sources`: an account, a channel, or the source for files and notes.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct AnySource {
+    pub id: Uuid,
+    pub provider: String,
+    pub name: String,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Lists all sources that the caller's transaction may see, oldest first.
+pub async fn all(conn: &mut PgConnection) -> Result<Vec<AnySource>> {
+    Ok(sqlx::query_as("select id, provider, name, created_at from public.connected_sources order by created_at")
+        .fetch_all(conn)
+        .await?)
+}
+
+/// Returns the tenant's own source for files and notes, made on first use.
+pub async fn ensure_manual(conn: &mut PgConnection, tenant_id: TenantId) -> Result<SourceId> {
+    let known = "select id from public.connected_sources where tenant_id = $1 and provider = 'manual'";
+    if let Some(id) = sqlx::query_scalar(known).bind(tenant_id.0).fetch_optional(&mut *conn).await? {
+        return Ok(SourceId(id));
+    }
+    sqlx::query(
+        "insert into public.connected_sources (id, tenant_id, provider, name) values ($1, $2, 'manual', 'Files and notes') on conflict do nothing",
+    )
+    .bind(SourceId::new().0)
+    .bind(tenant_id.0)
+    .execute(&mut *conn)
+    .await?;
+    Ok(SourceId(sqlx::query_scalar(known).bind(tenant_id.0).fetch_one(conn).await?))
 }
 
 /// What a new source is.

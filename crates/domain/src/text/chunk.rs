@@ -1,41 +1,41 @@
-//! Cuts a text into chunks by its content. A sentence inserted anywhere changes only the chunks around it; all others keep their hash,
-//! and so their vector.
+//! Cuts a text into chunks by its content, so that an inserted sentence moves only its neighbours: all other chunks keep their hash, and
+//! with it their vector.
 //!
-//! Every position where a text may be cut has a rank: section before paragraph before sentence (or line) before word before character.
-//! Equal ranks are ordered by the hash of the few bytes before the position. The text is cut at a position that ranks first in some
-//! stretch longer than `MAX_CHARS`. The result is the same as cutting a long text at its best position, then the halves, until all are
-//! short enough. But a cut depends only on that stretch, so a change does not spread. (Cutting from the start at paragraphs with a
-//! certain hash does not guarantee that: two runs of cuts can stay out of step for many chunks.) A position within `MIN_CHARS` of a
-//! better one of its kind is skipped, because pieces would often be tiny.
+//! Every point where a text may be cut has a rank: section before paragraph before sentence (or line) before word before character, and
+//! among equals the hash of the few bytes before it. The text is cut at a point when that point ranks first among all points in some
+//! stretch longer than `MAX_CHARS`. The result is the same as cutting a long text at its best point, and the halves again, until all
+//! are short enough. But whether a point is cut depends on nothing farther away than that stretch, so a change does not travel.
+//! (Cutting from the start at whichever paragraph's hash says so does not promise that: two ways of cutting can miss each other for many
+//! chunks.) A point within `MIN_CHARS` of a better one of its level is passed over; otherwise pieces would often be tiny.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A shorter section is not a chunk of its own. A shorter piece joins its neighbour if that fits.
+/// A shorter section is no chunk of its own; a shorter piece joins its neighbour where that fits.
 pub const MIN_CHARS: usize = 200;
 pub const MAX_CHARS: usize = 1_200;
 
-/// How much of the text before a position determines its rank: little, so that a sentence changes few ranks, but more than the last
-/// word.
+/// How many bytes before a point give it its rank: few, so that an edit changes few ranks, but more than the last word.
 const RANK_BYTES: usize = 24;
 
-/// A part of a text. Its identity survives changes elsewhere: its hash, and its number among the chunks with that hash.
+/// A part of a text. Hash and occurrence identify it, whatever changes elsewhere in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     pub text: String,
     pub hash: [u8; 32],
+    /// How many chunks with the same hash come before it.
     pub occurrence: i32,
 }
 
-/// Cuts a normalised text. No chunk is longer than `MAX_CHARS`, none is blank, and together they contain everything but blanks in order.
-/// A heading starts a chunk (unless the section before it is too short), and is never separated from the text below it.
+/// Cuts a normalised text. No chunk is longer than `MAX_CHARS`, none is blank, and together they hold everything but blanks, in order.
+/// A heading starts a chunk, unless the section before it is too short, and is never separated from the text below it.
 pub fn chunks(normalised: &str) -> Vec<Chunk> {
-    let places = Places::of(normalised);
+    let points = CutPoints::of(normalised);
     let mut pieces = Vec::new();
     let mut start = 0;
-    for end in places.firm.iter().copied().chain([normalised.len()]) {
+    for end in points.firm.iter().copied().chain([normalised.len()]) {
         let mut section = Vec::new();
-        places.cut(start..end, Level::Section, &mut section);
+        points.cut(start..end, Level::Section, &mut section);
         pieces.extend(join_scraps(normalised, section));
         start = end;
     }
@@ -60,24 +60,24 @@ enum Level {
     Character,
 }
 
-/// The positions where a text may be cut. Each is the first character after the cut, never a blank.
-struct Places<'a> {
+/// The points where a text may be cut, by level. Each is the first character after the cut, never a blank.
+struct CutPoints<'a> {
     text: &'a str,
-    /// Starts of sections after a section that is long enough for a chunk. They are always cut.
+    /// Starts of sections whose predecessor is long enough to be a chunk: always cut.
     firm: Vec<usize>,
     /// Starts of other sections.
     sections: Vec<usize>,
     /// Starts of paragraphs that are not sections.
     paragraphs: Vec<usize>,
-    /// The text after a heading, and a heading without text. These are not cut, unless single words are too long.
+    /// The line after a heading, and a heading that nothing follows: not cut before, unless single words are too long.
     glued: Vec<usize>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> CutPoints<'a> {
     fn of(text: &'a str) -> Self {
-        let mut places =
+        let mut points =
             Self { text, firm: Vec::new(), sections: Vec::new(), paragraphs: Vec::new(), glued: Vec::new() };
-        let mut starts = Vec::new(); // of sections: one heading, or several with nothing in between
+        let mut starts = Vec::new(); // of sections: a heading, or several with nothing between them
         let (mut after_heading, mut after_blank) = (false, false);
         for line in lines(text) {
             match line.kind {
@@ -85,17 +85,17 @@ impl<'a> Places<'a> {
                     after_blank = true;
                     continue;
                 }
-                _ if after_heading => places.glued.push(line.start),
+                _ if after_heading => points.glued.push(line.start),
                 Kind::Heading => starts.push(line.start),
-                Kind::Text if after_blank => places.paragraphs.push(line.start),
+                Kind::Text if after_blank => points.paragraphs.push(line.start),
                 Kind::Text => {}
             }
             after_heading = matches!(line.kind, Kind::Heading);
             after_blank = false;
         }
         if after_heading {
-            places.glued.extend(starts.pop());
-            places.glued.sort_unstable();
+            points.glued.extend(starts.pop());
+            points.glued.sort_unstable();
         }
         let ends = starts.iter().skip(1).copied().chain([text.len()]);
         let is_long = |section: Range<usize>| has_chars(&text[section], MIN_CHARS);
@@ -103,32 +103,32 @@ impl<'a> Places<'a> {
         for (start, end) in starts.iter().copied().zip(ends) {
             let is_last_scrap = end == text.len() && !is_long(start..end);
             if start > 0 && is_long(before..start) && !is_last_scrap {
-                places.firm.push(start);
+                points.firm.push(start);
             } else {
-                places.sections.push(start);
+                points.sections.push(start);
             }
             before = start;
         }
-        places
+        points
     }
 
-    /// Cuts a range and adds the parts to `pieces`, each at most `MAX_CHARS` long.
+    /// Cuts the range into pieces of at most `MAX_CHARS` and adds them to `pieces`.
     fn cut(&self, range: Range<usize>, level: Level, pieces: &mut Vec<Range<usize>>) {
         if !has_chars(&self.text[range.clone()], MAX_CHARS + 1) {
             pieces.push(range);
             return;
         }
-        let places = self.ranked(&range, level);
+        let points = self.ranked(&range, level);
         let total = self.chars(range.clone());
-        let best = cuts(&apart(&places, total), 0, total);
-        let mut start = Place { at: range.start, chars: 0, rank: 0 };
-        let end = Place { at: range.end, chars: total, rank: 0 };
+        let best = cuts(&apart(&points, total), 0, total);
+        let mut start = CutPoint { at: range.start, chars: 0, rank: 0 };
+        let end = CutPoint { at: range.end, chars: total, rank: 0 };
         for stop in best.into_iter().chain([end]) {
-            // Too long, and no position is far enough from a better one: then any will do.
+            // Too long and no point stands apart: then any point will do.
             if stop.chars - start.chars > MAX_CHARS {
-                let low = places.partition_point(|place| place.at <= start.at);
-                let high = places.partition_point(|place| place.at < stop.at);
-                for inner in cuts(&places[low..high], start.chars, stop.chars) {
+                let low = points.partition_point(|point| point.at <= start.at);
+                let high = points.partition_point(|point| point.at < stop.at);
+                for inner in cuts(&points[low..high], start.chars, stop.chars) {
                     self.cut_finer(start.at..inner.at, level, pieces);
                     start = inner;
                 }
@@ -148,12 +148,12 @@ impl<'a> Places<'a> {
         self.cut(range, finer, pieces);
     }
 
-    /// Returns the positions of one level strictly inside a range, in order.
-    fn ranked(&self, range: &Range<usize>, level: Level) -> Vec<Place> {
-        let inside = |places: &[usize]| {
-            let low = places.partition_point(|at| *at <= range.start);
-            let high = places.partition_point(|at| *at < range.end);
-            places[low..high].to_vec()
+    /// Ranks the points of one level strictly inside a range, in order.
+    fn ranked(&self, range: &Range<usize>, level: Level) -> Vec<CutPoint> {
+        let inside = |points: &[usize]| {
+            let low = points.partition_point(|at| *at <= range.start);
+            let high = points.partition_point(|at| *at < range.end);
+            points[low..high].to_vec()
         };
         let starts = match level {
             Level::Section => inside(&self.sections),
@@ -170,12 +170,12 @@ impl<'a> Places<'a> {
             }
         };
         let (mut last, mut chars) = (range.start, 0);
-        let place = |at| {
+        let point = |at| {
             chars += self.chars(last..at);
             last = at;
-            Place { at, chars, rank: rank(&self.text.as_bytes()[at.saturating_sub(RANK_BYTES)..at]) }
+            CutPoint { at, chars, rank: rank(&self.text.as_bytes()[at.saturating_sub(RANK_BYTES)..at]) }
         };
-        starts.into_iter().map(place).collect()
+        starts.into_iter().map(point).collect()
     }
 
     fn chars(&self, range: Range<usize>) -> usize {
@@ -183,47 +183,48 @@ impl<'a> Places<'a> {
     }
 }
 
+/// One point where a range may be cut.
 #[derive(Clone, Copy)]
-struct Place {
+struct CutPoint {
     at: usize,
-    /// Characters from the start of the range to here.
+    /// Characters between the start of the range and here.
     chars: usize,
-    /// Lower is better; among equals the first wins.
+    /// Lower is better; of equal ones the first is.
     rank: u64,
 }
 
-/// Keeps positions without a better one, or an end, within `MIN_CHARS`.
-fn apart(places: &[Place], total: usize) -> Vec<Place> {
-    let reaches = reaches(places, 0, total);
-    let is_apart = |(place, (left, right)): &(&Place, (usize, usize))| {
-        place.chars - left >= MIN_CHARS && right - place.chars >= MIN_CHARS
+/// Keeps the points that have no better point, and no end of the range, within `MIN_CHARS`.
+fn apart(points: &[CutPoint], total: usize) -> Vec<CutPoint> {
+    let reaches = reaches(points, 0, total);
+    let is_apart = |(point, (left, right)): &(&CutPoint, (usize, usize))| {
+        point.chars - left >= MIN_CHARS && right - point.chars >= MIN_CHARS
     };
-    places.iter().zip(reaches).filter(is_apart).map(|(place, _)| *place).collect()
+    points.iter().zip(reaches).filter(is_apart).map(|(point, _)| *point).collect()
 }
 
-/// Keeps positions that are the best in a stretch of more than `MAX_CHARS`.
-fn cuts(places: &[Place], start: usize, end: usize) -> Vec<Place> {
-    let is_cut = |(_, (left, right)): &(&Place, (usize, usize))| right - left > MAX_CHARS;
-    places.iter().zip(reaches(places, start, end)).filter(is_cut).map(|(place, _)| *place).collect()
+/// Keeps the points that rank first in a stretch longer than `MAX_CHARS`.
+fn cuts(points: &[CutPoint], start: usize, end: usize) -> Vec<CutPoint> {
+    let is_cut = |(_, (left, right)): &(&CutPoint, (usize, usize))| right - left > MAX_CHARS;
+    points.iter().zip(reaches(points, start, end)).filter(is_cut).map(|(point, _)| *point).collect()
 }
 
-/// Returns for each position the next better one to its left and to its right, or the end.
-fn reaches(places: &[Place], start: usize, end: usize) -> Vec<(usize, usize)> {
-    let mut reaches = vec![(start, end); places.len()];
+/// For each point, where the next better point is to its left and to its right, or else the end of the range.
+fn reaches(points: &[CutPoint], start: usize, end: usize) -> Vec<(usize, usize)> {
+    let mut reaches = vec![(start, end); points.len()];
     let mut better: Vec<usize> = Vec::new();
-    for (i, place) in places.iter().enumerate() {
-        while let Some(last) = better.pop_if(|last| places[*last].rank > place.rank) {
-            reaches[last].1 = place.chars;
+    for (i, point) in points.iter().enumerate() {
+        while let Some(last) = better.pop_if(|last| points[*last].rank > point.rank) {
+            reaches[last].1 = point.chars;
         }
         if let Some(last) = better.last() {
-            reaches[i].0 = places[*last].chars;
+            reaches[i].0 = points[*last].chars;
         }
         better.push(i);
     }
     reaches
 }
 
-/// Joins a piece shorter than `MIN_CHARS` with the next, or else with the previous one, if both together are not too long.
+/// Joins a piece shorter than `MIN_CHARS` to the next one, or else to the one before, where both together are not too long.
 fn join_scraps(text: &str, section: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut joined: Vec<(Range<usize>, usize)> = Vec::new();
     let join_back = |joined: &mut Vec<(Range<usize>, usize)>| {
@@ -255,7 +256,7 @@ fn has_chars(text: &str, n: usize) -> bool {
     text.len() >= n && (n == 0 || text.chars().nth(n - 1).is_some())
 }
 
-/// FNV-1a with its bits mixed once more: its high bits, which decide, are weak for short input. It is part of `TEXT_VERSION`.
+/// FNV-1a with its bits mixed once more: its high bits, which decide, are poor for short input. It is part of `TEXT_VERSION`.
 fn rank(bytes: &[u8]) -> u64 {
     let hash = bytes
         .iter()
@@ -275,7 +276,7 @@ enum Kind {
     Text,
 }
 
-/// Classifies lines as Markdown. In fenced code nothing is a heading or a new paragraph.
+/// Splits a text into lines and tells headings, text and blanks apart. In fenced code nothing is a heading or a new paragraph.
 fn lines(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -296,7 +297,7 @@ fn lines(text: &str) -> Vec<Line> {
         } else if is_heading(words) {
             Kind::Heading
         } else {
-            // An underlined line of its own is a heading.
+            // A line of its own, underlined, is a heading.
             let is_alone = |lines: &[Line]| match lines {
                 [.., before, last] => matches!((&before.kind, &last.kind), (Kind::Blank | Kind::Heading, Kind::Text)),
                 [last] => matches!(last.kind, Kind::Text),
@@ -328,7 +329,7 @@ fn is_underline(words: &str) -> bool {
     words.len() >= 3 && (words.bytes().all(|b| b == b'=') || words.bytes().all(|b| b == b'-'))
 }
 
-/// Returns the ends of sentences: after a full stop and a blank, after a full stop that needs no blank, and at the end of a line.
+/// After a full stop and a blank, after one that needs no blank, and after the end of a line.
 fn sentence_starts(text: &str, range: Range<usize>) -> Vec<usize> {
     #[derive(PartialEq)]
     enum Seen {

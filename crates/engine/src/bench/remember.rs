@@ -8,7 +8,8 @@ use domain::text::{self, Chunk};
 use domain::{ChunkId, DocumentId, Record, SourceId, TenantId};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use store::memory::{NewChunk, Stored, VectorTable, chunks, documents, sources};
+use store::memory::{NewChunk, Stored, VectorTable, chunks, documents};
+use store::sources;
 use uuid::Uuid;
 
 use super::{Case, ROUNDS, Round, median};

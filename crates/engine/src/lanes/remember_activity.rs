@@ -4,7 +4,7 @@ use domain::{ActivityId, Fault, Record, SourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::claims::{self, ToRemember};
-use store::memory::sources;
+use store::sources;
 
 use crate::Env;
 use crate::memory::remember;

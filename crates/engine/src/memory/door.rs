@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use domain::{Fault, Record, TenantId, hex, text};
 use serde_json::{Map, Value};
-use store::memory::sources;
+use store::sources;
 
 use super::{Remembered, remember};
 use crate::Env;

@@ -23,7 +23,7 @@ pub struct Query {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct SearchAnswer {
     pub hits: Vec<Hit>,
     /// How vectors were searched: `exact`, by `index`, or not at all (`keyword`).
     pub how: String,
@@ -52,7 +52,7 @@ pub struct Hit {
 }
 
 /// The best documents of the caller's tenant. An embedder that is away makes the answer poorer, not absent.
-pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<Answer, store::Error> {
+pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchAnswer, store::Error> {
     let mut note = None;
     let mut vector = None;
     if query.mode != Mode::Keyword && !query.text.trim().is_empty() {
@@ -76,7 +76,7 @@ pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<Answer,
     if embedding.is_some() && !found.is_empty() && how == "keyword" {
         note = Some(format!("searched by keyword alone: this memory has no vectors of the model {model}"));
     }
-    Ok(Answer { hits: found.into_iter().map(Hit::from).collect(), how, note })
+    Ok(SearchAnswer { hits: found.into_iter().map(Hit::from).collect(), how, note })
 }
 
 impl From<Found> for Hit {

@@ -11,7 +11,7 @@ use domain::text::{self, Chunk};
 use domain::{ChunkId, DocumentId, Fault, Notice, Op, Record, TenantId};
 use store::Tx;
 use store::crash::{self, Point};
-use store::memory::{Kept, NewChunk, Place, Seen, Stored, VectorTable, chunks, documents, mentions};
+use store::memory::{Kept, Moved, NewChunk, Seen, Stored, VectorTable, chunks, documents, mentions};
 use store::queue::Queue;
 use store::spend::{self, Spent};
 use uuid::Uuid;
@@ -380,7 +380,7 @@ impl<'a> Plan<'a> {
     }
 
     async fn write_chunks(&self, tx: &mut Tx) -> Result<(), Fault> {
-        let (mut new, mut places, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut new, mut moved, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         let mut vectors: Vec<(Uuid, Uuid, &[f32])> = Vec::new();
         for step in &self.steps {
             gone.extend(&step.gone);
@@ -388,7 +388,7 @@ impl<'a> Plan<'a> {
                 let (title, lang) = (step.text.title.as_deref(), step.lang);
                 let id = match kept {
                     Some(kept) => {
-                        places.push(Place { id: kept.id, ordinal, title, lang });
+                        moved.push(Moved { id: kept.id, ordinal, title, lang });
                         kept.id
                     }
                     None => {
@@ -418,8 +418,8 @@ impl<'a> Plan<'a> {
         if !gone.is_empty() {
             chunks::remove(tx, self.tenant_id, &gone).await?;
         }
-        if !places.is_empty() {
-            chunks::place(tx, self.tenant_id, &places).await?;
+        if !moved.is_empty() {
+            chunks::move_kept(tx, self.tenant_id, &moved).await?;
         }
         // A large file in slices: each statement has its time limit.
         for slice in new.chunks(SLICE) {

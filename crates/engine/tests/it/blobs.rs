@@ -127,7 +127,7 @@ async fn only_what_is_old_and_unnamed_is_collected_and_not_during_a_backup() {
     let other = kept.world.other_tenant("other").await;
     for (tenant_id, key) in [(kept.world.tenant_id, named), (other, old)] {
         let mut conn = kept.world.conn().await;
-        let source_id = store::memory::sources::ensure_manual(&mut conn, tenant_id).await.expect("a source");
+        let source_id = store::sources::ensure_manual(&mut conn, tenant_id).await.expect("a source");
         let record =
             domain::Record { blob_key: Some(key.to_string()), ..domain::Record::new(source_id, "a", "file", "") };
         let stored = store::memory::Stored {

@@ -7,7 +7,8 @@ use engine::memory::recall::{self, Query};
 use engine::memory::{Change, Remembered, remember};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use store::memory::{Filters, Mode, VectorTable, maintain, sources};
+use store::memory::{Filters, Mode, VectorTable, maintain};
+use store::sources;
 use testkit::World;
 use testkit::embedder::{FakeEmbedder, Manner};
 

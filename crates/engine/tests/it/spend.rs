@@ -7,7 +7,7 @@ use domain::{Clock, Record, SourceId};
 use engine::lanes;
 use engine::memory::remember;
 use engine::{Config, health};
-use store::memory::sources;
+use store::sources;
 use store::spend::{self, Room};
 use testkit::World;
 use testkit::cluster;

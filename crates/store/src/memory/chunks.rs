@@ -69,23 +69,23 @@ pub async fn remove(conn: &mut PgConnection, tenant_id: TenantId, chunks: &[Uuid
     Ok(())
 }
 
-/// A kept chunk's place among its neighbours.
+/// A kept chunk with its present position, title and language.
 #[derive(Clone, Debug)]
-pub struct Place<'a> {
+pub struct Moved<'a> {
     pub id: Uuid,
     pub ordinal: usize,
     pub title: Option<&'a str>,
     pub lang: &'a str,
 }
 
-/// Puts kept chunks where they are now. Writes only those that moved.
-pub async fn place(conn: &mut PgConnection, tenant_id: TenantId, places: &[Place<'_>]) -> Result<()> {
-    sqlx::query(include_str!("../sql/chunks_place.sql"))
+/// Writes the present position, title and language of kept chunks; touches only rows that differ.
+pub async fn move_kept(conn: &mut PgConnection, tenant_id: TenantId, kept: &[Moved<'_>]) -> Result<()> {
+    sqlx::query(include_str!("../sql/chunks_move.sql"))
         .bind(tenant_id.0)
-        .bind(places.iter().map(|place| place.id).collect::<Vec<_>>())
-        .bind(places.iter().map(|place| i32::try_from(place.ordinal).unwrap_or(i32::MAX)).collect::<Vec<_>>())
-        .bind(places.iter().map(|place| place.title).collect::<Vec<_>>())
-        .bind(places.iter().map(|place| place.lang).collect::<Vec<_>>())
+        .bind(kept.iter().map(|chunk| chunk.id).collect::<Vec<_>>())
+        .bind(kept.iter().map(|chunk| i32::try_from(chunk.ordinal).unwrap_or(i32::MAX)).collect::<Vec<_>>())
+        .bind(kept.iter().map(|chunk| chunk.title).collect::<Vec<_>>())
+        .bind(kept.iter().map(|chunk| chunk.lang).collect::<Vec<_>>())
         .execute(conn)
         .await?;
     Ok(())

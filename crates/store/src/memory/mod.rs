@@ -6,9 +6,8 @@ mod halfvec;
 pub mod maintain;
 pub mod mentions;
 mod search;
-pub mod sources;
 
-pub use chunks::{Chunk, Kept, NewChunk, Place};
+pub use chunks::{Chunk, Kept, Moved, NewChunk};
 pub use documents::{Document, Listed, Pending, Seen, Stored, Totals};
 pub use halfvec::HalfVec;
 pub use search::{Filters, Found, Mode, search};

@@ -7,7 +7,8 @@ use anyhow::bail;
 use domain::shown::{clipped, relative, shown};
 use engine::Config;
 use engine::memory::recall::{self, Hit};
-use store::memory::{Filters, Mode, sources};
+use store::memory::{Filters, Mode};
+use store::sources;
 
 use super::{caller, env};
 
@@ -43,7 +44,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         None => None,
         Some(named) => {
             let mut tx = env.db.begin_as(&caller).await?;
-            let known = sources::list(&mut tx).await?;
+            let known = sources::all(&mut tx).await?;
             let Some(source) = known.iter().find(|source| source.name == *named || source.id.to_string() == *named)
             else {
                 let names: Vec<String> = known.iter().map(|source| shown(&source.name)).collect();

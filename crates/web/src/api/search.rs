@@ -198,14 +198,18 @@ pub(crate) async fn search(
     Ok(Json(Found::new(answer, &app.env.config.base_url())))
 }
 
-pub(crate) async fn ask(app: &App, caller: &domain::Caller, query: SearchQuery) -> Result<recall::Answer, ApiError> {
+pub(crate) async fn ask(
+    app: &App,
+    caller: &domain::Caller,
+    query: SearchQuery,
+) -> Result<recall::SearchAnswer, ApiError> {
     let query = query.checked()?;
     Ok(recall::search(&app.env, caller, &query).await?)
 }
 
 impl Found {
     /// With links to pages at `base`.
-    pub fn new(answer: recall::Answer, base: &str) -> Self {
+    pub fn new(answer: recall::SearchAnswer, base: &str) -> Self {
         let hits = answer.hits.into_iter().map(|hit| Hit::new(hit, base)).collect();
         Self { hits, how: answer.how, note: answer.note }
     }

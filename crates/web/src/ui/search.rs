@@ -9,10 +9,10 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, plural, shown};
 use domain::text::Part;
-use engine::memory::recall::{Answer, Hit};
+use engine::memory::recall::{Hit, SearchAnswer};
 use store::clients;
-use store::memory::sources::Source;
-use store::memory::{Totals, documents, sources};
+use store::memory::{Totals, documents};
+use store::sources::{self, AnySource};
 use uuid::Uuid;
 
 use super::layout::Layout;
@@ -81,7 +81,7 @@ pub(crate) async fn show(
 ) -> Result<impl IntoResponse, ApiError> {
     let loaded = app.env.db.read(&visitor, async |tx| {
         let (totals, types) = (documents::totals(tx).await?, documents::types(tx).await?);
-        Ok((totals, types, sources::list(tx).await?))
+        Ok((totals, types, sources::all(tx).await?))
     });
     let (totals, types, sources) = loaded.await?;
     let (now, q) = (app.env.clock.now(), query.q.trim().to_owned());
@@ -132,10 +132,10 @@ fn size(totals: Totals) -> String {
 }
 
 impl Fields {
-    fn new(query: &SearchQuery, sources: &[Source], mut types: Vec<String>) -> Self {
+    fn new(query: &SearchQuery, sources: &[AnySource], mut types: Vec<String>) -> Self {
         // What is asked for is chosen, also when no document has it.
         types.extend(query.r#type.iter().filter(|kind| !types.contains(kind)).cloned().collect::<Vec<_>>());
-        let source = |source: &Source| Choice {
+        let source = |source: &AnySource| Choice {
             value: source.id.to_string(),
             label: clipped(&source.name, 60),
             is_chosen: query.source == Some(source.id),
@@ -157,7 +157,7 @@ impl Fields {
 }
 
 impl FoundPart {
-    fn new(answer: Answer, clients: &HashMap<Uuid, String>, millis: u128, now: DateTime<Utc>) -> Self {
+    fn new(answer: SearchAnswer, clients: &HashMap<Uuid, String>, millis: u128, now: DateTime<Utc>) -> Self {
         let n = i64::try_from(answer.hits.len()).unwrap_or(i64::MAX);
         let count = if n >= HITS { format!("The best {n}") } else { plural(n, "result", "results") };
         let note = answer.note.as_deref().map(|note| {

@@ -11,8 +11,8 @@ use domain::{Record, Scope, Secret, TenantId};
 use engine::bench::{Case, quantile};
 use engine::{Env, memory};
 use serde::Deserialize;
-use store::memory::{VectorTable, maintain, sources};
-use store::{keys, tenants};
+use store::memory::{VectorTable, maintain};
+use store::{keys, sources, tenants};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -87,7 +87,7 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
                 found += exact[nth % askers.len()].recall(&query.vectors[0], &answer.documents);
             }
             let recall = found / vector.len() as f64;
-            let times = |answers: &[Answer]| {
+            let times = |answers: &[TimedAnswer]| {
                 let mut times: Vec<f64> = answers.iter().map(|answer| answer.took.as_secs_f64() * 1_000.0).collect();
                 times.sort_by(f64::total_cmp);
                 times
@@ -190,7 +190,7 @@ async fn index(env: &Env) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Answer {
+struct TimedAnswer {
     documents: Vec<Uuid>,
     how: String,
     took: Duration,
@@ -203,7 +203,7 @@ async fn ask_all(
     queries: &[String],
     mode: &str,
     is_filtered: bool,
-) -> anyhow::Result<Vec<Answer>> {
+) -> anyhow::Result<Vec<TimedAnswer>> {
     let filter = if is_filtered { format!("&type={RARE}") } else { String::new() };
     let request = |nth: usize| {
         let key = askers[nth % askers.len()].key.reveal();
@@ -227,7 +227,8 @@ async fn ask_all(
                 let said: serde_json::Value = serde_json::from_slice(answer.body)?;
                 let hits = said["hits"].as_array().context("no hits")?;
                 let documents = hits.iter().filter_map(|hit| hit["document_id"].as_str()?.parse().ok()).collect();
-                answers.push((nth, Answer { documents, how: said["how"].as_str().unwrap_or_default().into(), took }));
+                answers
+                    .push((nth, TimedAnswer { documents, how: said["how"].as_str().unwrap_or_default().into(), took }));
             }
             Ok(answers)
         });

@@ -1,4 +1,4 @@
--- chunks_place.sql: sets the ordinals $3, titles $4 and languages $5 of tenant $1's chunks $2. Unchanged rows are not written.
+-- chunks_move.sql: sets the ordinals $3, titles $4 and languages $5 of tenant $1's chunks $2. Unchanged rows are not written.
 update public.document_chunks c
 set ordinal = r.ordinal, title = r.title, lang = r.lang::regconfig
 from unnest($2::uuid[], $3::int4[], $4::text[], $5::text[]) r (id, ordinal, title, lang)
