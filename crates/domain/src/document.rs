@@ -1,18 +1,21 @@
-//! What comes to be remembered: one record, message or file, as its source tells it.
+//! Documents: one version of one as its source tells it, what type it is, and the names of those that we make ourselves.
+
+use std::fmt;
+use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::SourceId;
+use crate::{ActivityId, ActivityType, SourceId};
 
-/// One version of one document. `remember` decides what it means: something new, a change, nothing new, or too late.
+/// One version of one document, ready to be remembered. `remember` decides whether it is new, a change, nothing new, or too late.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub source_id: SourceId,
-    /// Its name at the source; with the source it says which document this is.
+    /// Its name at the source. Source and name together identify the document.
     pub external_id: String,
-    /// Such as `note`, `file`, `activity.email`.
-    pub document_type: String,
+    pub document_type: DocumentType,
     pub title: Option<String>,
     pub text: String,
     pub raw_payload: Option<Value>,
@@ -25,10 +28,10 @@ pub struct Record {
     pub source_metadata: Value,
     pub source_created_at: Option<DateTime<Utc>>,
     pub source_updated_at: Option<DateTime<Utc>>,
-    /// The source deleted it: what is left is a tombstone.
+    /// The source deleted it: a tombstone is kept, and no content.
     pub is_deleted: bool,
-    /// Records of the same source that this one says something about, by their external ids; itself where it is a client. None: records of
-    /// this kind never do.
+    /// Records of the same source that this one says something about, by their external ids; a client mentions itself. `None`: records
+    /// of this type never mention any.
     pub mentions: Option<Vec<String>>,
 }
 
@@ -36,13 +39,13 @@ impl Record {
     pub fn new(
         source_id: SourceId,
         external_id: impl Into<String>,
-        document_type: impl Into<String>,
+        document_type: DocumentType,
         text: impl Into<String>,
     ) -> Self {
         Self {
             source_id,
             external_id: external_id.into(),
-            document_type: document_type.into(),
+            document_type,
             title: None,
             text: text.into(),
             raw_payload: None,
@@ -55,6 +58,116 @@ impl Record {
             source_updated_at: None,
             is_deleted: false,
             mentions: None,
+        }
+    }
+}
+
+/// The type of a document. Rows and the API spell it as one word, or as two with a dot between them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum DocumentType {
+    /// `note`: a text that was handed in.
+    Note,
+    /// `file`: a file that was handed in.
+    File,
+    /// `client`: what is known of a client, as a text.
+    Client,
+    /// `activity.email` and the like: an event, and what an agent made of it.
+    Activity(ActivityType),
+    /// `hubspot.contact` and the like: a provider's record. Providers choose their own kinds.
+    Record { provider: String, kind: String },
+}
+
+impl fmt::Display for DocumentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Note => f.pad("note"),
+            Self::File => f.pad("file"),
+            Self::Client => f.pad("client"),
+            Self::Activity(activity) => write!(f, "activity.{activity}"),
+            Self::Record { provider, kind } => write!(f, "{provider}.{kind}"),
+        }
+    }
+}
+
+impl FromStr for DocumentType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.split_once('.')) {
+            ("note", _) => Ok(Self::Note),
+            ("file", _) => Ok(Self::File),
+            ("client", _) => Ok(Self::Client),
+            (_, Some(("activity", activity))) => activity.parse().map(Self::Activity),
+            (_, Some((provider, kind))) if !provider.is_empty() && !kind.is_empty() => {
+                Ok(Self::Record { provider: provider.to_owned(), kind: kind.to_owned() })
+            }
+            _ => Err(format!("{text:?} is no type of document: note, file, client, activity.… and provider.kind are")),
+        }
+    }
+}
+
+impl From<DocumentType> for String {
+    fn from(document_type: DocumentType) -> Self {
+        document_type.to_string()
+    }
+}
+
+impl TryFrom<String> for DocumentType {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// An activity's document is named by this and the activity's id.
+pub const ACTIVITY_PREFIX: &str = "activity:";
+/// A client's document is named by this and the external id of the client.
+pub const CLIENT_PREFIX: &str = "client:";
+
+impl ActivityId {
+    /// The name of the activity's document.
+    pub fn external_id(self) -> String {
+        format!("{ACTIVITY_PREFIX}{self}")
+    }
+
+    /// The activity whose document has this name.
+    pub fn from_external_id(external_id: &str) -> Option<Self> {
+        external_id.strip_prefix(ACTIVITY_PREFIX)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_reads_back_as_what_it_was_and_a_word_that_is_none_is_an_error() {
+        let contact = DocumentType::Record { provider: "hubspot".into(), kind: "contact".into() };
+        let dotted = DocumentType::Record { provider: "google_drive".into(), kind: "sheet.v2".into() };
+        for (document_type, text) in [
+            (DocumentType::Note, "note"),
+            (DocumentType::File, "file"),
+            (DocumentType::Client, "client"),
+            (DocumentType::Activity(ActivityType::Email), "activity.email"),
+            (contact, "hubspot.contact"),
+            (dotted, "google_drive.sheet.v2"),
+        ] {
+            assert_eq!((document_type.to_string().as_str(), text.parse()), (text, Ok(document_type.clone())));
+            assert_eq!(serde_json::to_value(&document_type).expect("a text"), text);
+        }
+        for none in ["", "notes", "activity", "activity.", "activity.visit", ".contact", "hubspot."] {
+            assert!(none.parse::<DocumentType>().is_err(), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn an_activitys_document_is_named_after_it() {
+        let id = ActivityId::new();
+        assert_eq!(ActivityId::from_external_id(&id.external_id()), Some(id));
+        for none in [id.to_string(), "activity:".into(), "activity:1".into(), format!("client:{id}")] {
+            assert_eq!(ActivityId::from_external_id(&none), None, "{none}");
         }
     }
 }

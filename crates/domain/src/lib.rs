@@ -23,7 +23,7 @@ pub use address::{Region, normal_address};
 pub use blob::BlobKey;
 pub use caller::{Caller, Scope};
 pub use clock::Clock;
-pub use document::Record;
+pub use document::{DocumentType, Record};
 pub use fault::{Fault, Verdict};
 pub use ids::{
     ActivityId, ChannelId, ChunkId, ClientId, ContactId, DocumentId, JobId, KeyId, NodeId, ParkedId, PersonId,

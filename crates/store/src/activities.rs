@@ -424,6 +424,7 @@ pub async fn unremembered(conn: &mut PgConnection, tenant_id: TenantId, limit: i
     Ok(sqlx::query_as(include_str!("sql/activities_unremembered.sql"))
         .bind(tenant_id.0)
         .bind(limit)
+        .bind(domain::document::ACTIVITY_PREFIX)
         .fetch_all(conn)
         .await?)
 }

@@ -1,7 +1,8 @@
 //! What is known of clients (table `client_intelligence`), and which of it has to be derived again.
 
 use chrono::{DateTime, Utc};
-use domain::{ClientId, SourceId, TenantId};
+use domain::document::CLIENT_PREFIX;
+use domain::{ClientId, DocumentType, SourceId, TenantId};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::PgConnection;
@@ -226,7 +227,8 @@ pub async fn list(conn: &mut PgConnection, filter: Filter<'_>) -> Result<Vec<Cli
 pub struct Cited {
     pub id: Uuid,
     pub external_id: String,
-    pub document_type: String,
+    #[sqlx(try_from = "String")]
+    pub document_type: DocumentType,
     pub title: Option<String>,
     pub source_updated_at: Option<DateTime<Utc>>,
 }
@@ -248,10 +250,12 @@ pub async fn of_documents(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(
     Ok(sqlx::query_as(
         "select d.id, c.id from public.source_documents d
          join public.client_intelligence c on c.source_id = d.source_id
-             and c.external_id = case d.document_type when 'client' then substr(d.external_id, length('client:') + 1) else d.external_id end
+             and c.external_id = case d.document_type when $2 then substr(d.external_id, length($3) + 1) else d.external_id end
          where d.id = any($1)",
     )
     .bind(ids)
+    .bind(DocumentType::Client.to_string())
+    .bind(CLIENT_PREFIX)
     .fetch_all(conn)
     .await?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::text::{self, Chunk};
-use domain::{ChunkId, DocumentId, Record, SourceId, TenantId};
+use domain::{ChunkId, DocumentId, DocumentType, Record, SourceId, TenantId};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use store::memory::{NewChunk, Stored, VectorTable, chunks, documents};
@@ -65,7 +65,7 @@ fn batches(source_id: SourceId, round: usize, whose: &str) -> Vec<Vec<Record>> {
         }
         Record {
             title: Some(format!("Note {n}")),
-            ..Record::new(source_id, format!("{whose}-{round}-{n}"), "note", text)
+            ..Record::new(source_id, format!("{whose}-{round}-{n}"), DocumentType::Note, text)
         }
     };
     let all: Vec<Record> = (0..DOCUMENTS).map(&mut document).collect();

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use connectors::pull::{self, ClientFacts};
-use domain::{Fault, Record, SourceId, TenantId};
+use domain::document::CLIENT_PREFIX;
+use domain::{DocumentType, Fault, Record, SourceId, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::clients::{self, Derived, Dirty};
@@ -168,7 +169,7 @@ fn text_of(source_id: SourceId, name: &str, facts: Option<&ClientFacts>) -> Reco
         title: facts.map(|facts| facts.client_name.clone()),
         source_metadata: json!({ "client": name }),
         is_deleted: facts.is_none(),
-        ..Record::new(source_id, format!("client:{name}"), "client", text)
+        ..Record::new(source_id, format!("{CLIENT_PREFIX}{name}"), DocumentType::Client, text)
     }
 }
 

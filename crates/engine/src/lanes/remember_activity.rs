@@ -1,6 +1,6 @@
 //! Remembers activities: on arrival with what the event said, and again with what an agent made of it. One document each.
 
-use domain::{ActivityId, Fault, Record, SourceId};
+use domain::{ActivityId, ActivityType, DocumentType, Fault, Record, SourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::claims::{self, ToRemember};
@@ -31,13 +31,15 @@ impl Lane for RememberActivity {
             None => sources::ensure_manual(&mut conn, tenant_id).await?,
         };
         drop(conn);
-        let (effect, _) = remember(env, tenant_id, vec![record(source_id, activity)], || lease.begin(env)).await?;
+        let record = record(source_id, activity).map_err(|odd| Fault::Malformed { what: odd })?;
+        let (effect, _) = remember(env, tenant_id, vec![record], || lease.begin(env)).await?;
         effect.commit().await
     }
 }
 
 /// An activity as a document: subject, parties and text, then what was made of it.
-fn record(source_id: SourceId, activity: ToRemember) -> Record {
+fn record(source_id: SourceId, activity: ToRemember) -> Result<Record, String> {
+    let r#type: ActivityType = activity.r#type.parse()?;
     let field =
         |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let (raw, done) = (&activity.raw_data, activity.processed_data.clone().unwrap_or_default());
@@ -69,8 +71,11 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
         parts.push(format!("## Facts\n\n{}", facts.join("\n")));
     }
     parts.retain(|part| !part.is_empty());
-    let title = if subject.is_empty() { named_by(&activity, &field(&activity.metadata, "from")) } else { subject };
-    Record {
+    let title = match subject.is_empty() {
+        true => named_by(r#type, &activity.direction, &field(&activity.metadata, "from")),
+        false => subject,
+    };
+    Ok(Record {
         title: Some(title),
         raw_payload: Some(
             serde_json::json!({ "raw_data": activity.raw_data, "processed_data": activity.processed_data }),
@@ -82,11 +87,11 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
         source_updated_at: Some(activity.updated_at),
         ..Record::new(
             source_id,
-            format!("activity:{}", activity.id),
-            format!("activity.{}", activity.r#type),
+            ActivityId(activity.id).external_id(),
+            DocumentType::Activity(r#type),
             parts.join("\n\n"),
         )
-    }
+    })
 }
 
 /// A summary made without a model is how the text begins: the document says that already.
@@ -106,15 +111,20 @@ fn fact(value: &Value) -> Option<String> {
     (!text.trim().is_empty()).then(|| format!("- {}", text.trim()))
 }
 
-fn named_by(activity: &ToRemember, from: &str) -> String {
-    let kind = match activity.r#type.as_str() {
-        "sms" => "SMS".to_owned(),
-        "whatsapp" => "WhatsApp message".to_owned(),
-        "other" => "Event".to_owned(),
-        kind => kind[..1].to_uppercase() + &kind[1..],
+/// The title of an activity without a subject.
+fn named_by(r#type: ActivityType, direction: &str, from: &str) -> String {
+    let kind = match r#type {
+        ActivityType::Email => "Email",
+        ActivityType::Call => "Call",
+        ActivityType::Sms => "SMS",
+        ActivityType::Meeting => "Meeting",
+        ActivityType::Note => "Note",
+        ActivityType::Task => "Task",
+        ActivityType::Whatsapp => "WhatsApp message",
+        ActivityType::Other => "Event",
     };
-    match (from.is_empty(), activity.direction.as_str()) {
-        (true, _) => kind,
+    match (from.is_empty(), direction) {
+        (true, _) => kind.to_owned(),
         (false, "outbound") => format!("{kind} by {from}"),
         (false, _) => format!("{kind} from {from}"),
     }
@@ -146,13 +156,15 @@ mod tests {
     fn an_activity_reads_as_a_document() {
         let raw = json!({ "source_type": "text", "content": "<p>Hello</p>", "format": "text/html" });
         let done = json!({ "summary": "They greet.", "facts": ["likes tea", { "kind": "phone", "value": "+1" }, 7] });
-        let said = record(SourceId::new(), activity(raw, Some(done), json!({ "from": "+15550100" })));
+        let said =
+            record(SourceId::new(), activity(raw, Some(done), json!({ "from": "+15550100" }))).expect("a record");
         assert_eq!(said.title.as_deref(), Some("Call from +15550100"));
         assert_eq!(
             said.text,
             "From: +15550100\n\nHello\n\n## Summary\n\nThey greet.\n\n## Facts\n\n- likes tea\n- phone: +1"
         );
-        assert_eq!((said.document_type.as_str(), said.external_id.starts_with("activity:")), ("activity.call", true));
+        assert_eq!(said.document_type, DocumentType::Activity(ActivityType::Call));
+        assert_eq!(ActivityId::from_external_id(&said.external_id), Some(ActivityId(uuid::Uuid::nil())));
     }
 
     #[test]
@@ -161,7 +173,7 @@ mod tests {
             let raw = json!({ "source_type": "text", "subject": "Plan", "content": content });
             let done = crate::enrich::rules::process(&raw);
             assert!(done["summary"].as_str().is_some_and(|summary| summary.starts_with("Plan: ")));
-            let said = record(SourceId::new(), activity(raw, Some(done), json!({})));
+            let said = record(SourceId::new(), activity(raw, Some(done), json!({}))).expect("a record");
             assert_eq!(said.text, content.trim());
         }
     }
@@ -169,7 +181,7 @@ mod tests {
     #[test]
     fn a_recording_nobody_has_heard_yet_is_known_by_its_subject_and_parties() {
         let raw = json!({ "source_type": "url", "content": "https://example.com/a.wav", "subject": "Voicemail" });
-        let said = record(SourceId::new(), activity(raw, None, json!({ "to": "+15550111" })));
+        let said = record(SourceId::new(), activity(raw, None, json!({ "to": "+15550111" }))).expect("a record");
         assert_eq!((said.title.as_deref(), said.text.as_str()), (Some("Voicemail"), "To: +15550111"));
     }
 }

@@ -1,7 +1,7 @@
 //! The direct door: a note or a file becomes a document of the tenant's own `manual` source, searchable when the answer is given.
 
 use bytes::Bytes;
-use domain::{Fault, Record, TenantId, hex, text};
+use domain::{DocumentType, Fault, Record, TenantId, hex, text};
 use serde_json::{Map, Value};
 use store::sources;
 
@@ -78,13 +78,13 @@ pub async fn accept(env: &Env, tenant_id: TenantId, incoming: Incoming) -> Resul
     let mut conn = env.db.acquire().await.map_err(Fault::from)?;
     let source_id = sources::ensure_manual(&mut conn, tenant_id).await.map_err(Fault::from)?;
     drop(conn);
-    let kind = if incoming.file_name.is_some() { "file" } else { "note" };
+    let document_type = if incoming.file_name.is_some() { DocumentType::File } else { DocumentType::Note };
     let external_id = incoming.external_id.filter(|id| !id.trim().is_empty()).unwrap_or_else(|| named_by(&text));
     let record = Record {
         title: incoming.title.or(html_title).or(incoming.file_name),
         blob_key: blob,
         source_metadata: Value::Object(metadata),
-        ..Record::new(source_id, external_id, kind, text)
+        ..Record::new(source_id, external_id, document_type, text)
     };
     let begin = || async { Ok(env.db.begin().await?) };
     let (tx, mut batch) = remember(env, tenant_id, vec![record], begin).await?;

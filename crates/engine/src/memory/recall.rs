@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::text::{self, Part};
-use domain::{Caller, Fault};
+use domain::{Caller, DocumentType, Fault};
 use store::memory::{Filters, Found, Mode};
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ pub struct Hit {
     pub document_id: Uuid,
     pub chunk_id: Uuid,
     pub title: Option<String>,
-    pub document_type: String,
+    pub document_type: DocumentType,
     pub source_id: Uuid,
     pub source_name: String,
     pub external_id: String,

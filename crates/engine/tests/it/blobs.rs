@@ -128,8 +128,10 @@ async fn only_what_is_old_and_unnamed_is_collected_and_not_during_a_backup() {
     for (tenant_id, key) in [(kept.world.tenant_id, named), (other, old)] {
         let mut conn = kept.world.conn().await;
         let source_id = store::sources::ensure_manual(&mut conn, tenant_id).await.expect("a source");
-        let record =
-            domain::Record { blob_key: Some(key.to_string()), ..domain::Record::new(source_id, "a", "file", "") };
+        let record = domain::Record {
+            blob_key: Some(key.to_string()),
+            ..domain::Record::new(source_id, "a", domain::DocumentType::File, "")
+        };
         let stored = store::memory::Stored {
             id: domain::DocumentId::new(),
             record: &record,

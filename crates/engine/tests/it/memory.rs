@@ -1,6 +1,6 @@
 //! remember() and search: what is promised of each, against real PostgreSQL and the real in-process model.
 
-use domain::{Caller, Record, Scope, SourceId, TenantId};
+use domain::{Caller, DocumentType, Record, Scope, SourceId, TenantId};
 use engine::lanes;
 use engine::memory::embed::Embedder;
 use engine::memory::recall::{self, Query};
@@ -29,7 +29,7 @@ impl Memory {
     }
 
     fn record(&self, name: &str, text: &str) -> Record {
-        Record::new(self.source_id, name, "note", text)
+        Record::new(self.source_id, name, DocumentType::Note, text)
     }
 
     async fn remember(&self, records: Vec<Record>) -> Vec<Remembered> {
@@ -154,7 +154,12 @@ async fn writers_of_the_same_documents_wait_for_each_other_and_the_newest_wins()
                 let mut batch: Vec<Record> = (0..10)
                     .map(|n| Record {
                         source_version: Some(version * 10 + writer),
-                        ..Record::new(source_id, format!("d{n}"), "note", format!("d{n} by {writer} at {version}"))
+                        ..Record::new(
+                            source_id,
+                            format!("d{n}"),
+                            DocumentType::Note,
+                            format!("d{n} by {writer} at {version}"),
+                        )
                     })
                     .collect();
                 batch.rotate_left(usize::try_from(writer).expect("small"));
@@ -284,7 +289,7 @@ async fn a_large_memory_gets_its_index_and_filters_stay_right() {
         .iter()
         .enumerate()
         .map(|(nth, text)| Record {
-            document_type: if nth % 3 == 0 { "third" } else { "rest" }.into(),
+            document_type: if nth % 3 == 0 { DocumentType::File } else { DocumentType::Note },
             ..memory.record(&format!("s{nth}"), text)
         })
         .collect();
@@ -306,7 +311,7 @@ async fn a_large_memory_gets_its_index_and_filters_stay_right() {
     assert_eq!(by_index[0], "s300");
     let shared = by_index.iter().filter(|name| exact.contains(name)).count();
     assert!(shared >= 9, "{shared} of 10 agree with the exact search");
-    let filters = Filters { r#type: Some("third".into()), ..Filters::default() };
+    let filters = Filters { r#type: Some("file".into()), ..Filters::default() };
     let third = found(&memory.world, &caller, &said[300], Mode::Vector, filters).await;
     assert_eq!(third.len(), 10);
     assert!(third.iter().all(|name| name[1..].parse::<usize>().is_ok_and(|nth| nth % 3 == 0)), "{third:?}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{TimeDelta, Utc};
-use domain::{Clock, Record, SourceId};
+use domain::{Clock, DocumentType, Record, SourceId};
 use engine::lanes;
 use engine::memory::remember;
 use engine::{Config, health};
@@ -40,7 +40,7 @@ impl Office {
         let env = &self.world.env;
         let begin = || async { Ok(env.db.begin().await?) };
         let text = "abcd".repeat(n_tokens);
-        let record = Record::new(self.source_id, name, "note", text);
+        let record = Record::new(self.source_id, name, DocumentType::Note, text);
         let remembered = Box::pin(remember(env, self.world.tenant_id, vec![record], begin)).await;
         remembered.expect("remembered").0.commit().await.expect("committed");
     }
@@ -182,7 +182,7 @@ async fn a_price_somebody_wanted_to_know_of_is_told() {
 async fn of_a_text_of_many_calls_what_was_paid_for_is_kept_when_one_fails() {
     let office = Office::new(&["--embedding-batch-size", "1"]).await;
     let text: String = (0..600).map(|n| format!("Sentence number {n} says what no other one says. ")).collect();
-    let record = Record::new(office.source_id, "long", "note", text);
+    let record = Record::new(office.source_id, "long", DocumentType::Note, text);
     let env = &office.world.env;
     let begin = || async { Ok(env.db.begin().await?) };
     let wait = Manner::Status(429, "", "");
@@ -203,7 +203,7 @@ async fn of_a_text_of_many_calls_what_was_paid_for_is_kept_when_one_fails() {
 async fn what_was_paid_for_and_not_written_is_counted() {
     let office = Office::new(&["--embed-monthly-cap", "100"]).await;
     let env = &office.world.env;
-    let record = Record::new(office.source_id, "a", "note", "abcd".repeat(10));
+    let record = Record::new(office.source_id, "a", DocumentType::Note, "abcd".repeat(10));
     let begin = || async { Err::<store::Tx, _>(domain::Fault::Stale) };
     let lost = Box::pin(remember(env, office.world.tenant_id, vec![record], begin)).await;
     assert!(matches!(lost, Err(domain::Fault::Stale)));

@@ -1,7 +1,7 @@
 //! Documents: what is stored of each record, written in batches.
 
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, DocumentId, Record, SourceId, TenantId};
+use domain::{ActivityId, DocumentId, DocumentType, Record, SourceId, TenantId};
 use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -114,7 +114,7 @@ impl<'a> Columns<'a> {
             .bind(self.each(|row| row.id.0))
             .bind(self.each(|row| row.record.source_id.0))
             .bind(self.each(|row| row.record.external_id.clone()))
-            .bind(self.each(|row| row.record.document_type.clone()))
+            .bind(self.each(|row| row.record.document_type.to_string()))
             .bind(self.each(|row| row.title.map(str::to_owned)))
             .bind(self.each(|row| row.text.to_owned()))
             .bind(self.each(|row| row.lang.to_owned()))
@@ -181,7 +181,8 @@ pub struct Document {
     pub source_name: String,
     pub source_provider: String,
     pub external_id: String,
-    pub document_type: String,
+    #[sqlx(try_from = "String")]
+    pub document_type: DocumentType,
     pub title: Option<String>,
     pub text: String,
     pub lang: String,
@@ -217,24 +218,33 @@ pub async fn get(conn: &mut PgConnection, id: Uuid) -> Result<Option<Document>> 
 pub async fn of_activity(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Option<Uuid>> {
     Ok(sqlx::query_scalar(
         "select d.id from public.activities a
-         join public.source_documents d on d.tenant_id = a.tenant_id and d.external_id = 'activity:' || a.id
+         join public.source_documents d on d.tenant_id = a.tenant_id and d.external_id = $3
              and d.source_id = coalesce((select s.id from public.connected_sources s where s.tenant_id = a.tenant_id and s.id = a.provider_id),
                  (select m.id from public.connected_sources m where m.tenant_id = a.tenant_id and m.provider = 'manual'))
          where a.tenant_id = $1 and a.id = $2 and d.deleted_at is null",
     )
     .bind(tenant_id.0)
     .bind(id.0)
+    .bind(id.external_id())
     .fetch_optional(conn)
     .await?)
 }
 
-/// Which of these documents of a source there are, not deleted, and of what type.
+/// A stored document's name and type.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct NamedType {
+    pub external_id: String,
+    #[sqlx(try_from = "String")]
+    pub document_type: DocumentType,
+}
+
+/// Finds which of these documents a source has, deleted ones aside, and of what type they are.
 pub async fn types_of(
     conn: &mut PgConnection,
     tenant_id: TenantId,
     source_id: SourceId,
     external_ids: &[String],
-) -> Result<Vec<(String, String)>> {
+) -> Result<Vec<NamedType>> {
     Ok(sqlx::query_as(
         "select external_id, document_type from public.source_documents
          where tenant_id = $1 and source_id = $2 and external_id = any($3) and deleted_at is null",
@@ -253,7 +263,8 @@ pub struct Listed {
     pub source_id: Uuid,
     pub source_name: String,
     pub external_id: String,
-    pub document_type: String,
+    #[sqlx(try_from = "String")]
+    pub document_type: DocumentType,
     pub title: Option<String>,
     /// The beginning of its text.
     pub text: String,

@@ -1,6 +1,7 @@
 //! Asking memory: one call of `memory.search`, in the caller's own transaction.
 
 use chrono::{DateTime, Utc};
+use domain::DocumentType;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -69,7 +70,8 @@ pub struct Found {
     /// How vectors were searched: `exact`, by `index`, or not at all (`keyword`).
     pub how: String,
     pub title: Option<String>,
-    pub document_type: String,
+    #[sqlx(try_from = "String")]
+    pub document_type: DocumentType,
     pub source_id: Uuid,
     pub source_name: String,
     pub external_id: String,

@@ -158,7 +158,7 @@ fn print(client: &Client, cited: &[Cited]) {
         println!("\n{}: {}", shown(&label(name)), shown(&value));
         for document in ids(&client.evidence[name]).iter().filter_map(|id| cited.iter().find(|cited| cited.id == *id)) {
             let title = document.title.as_deref().unwrap_or(&document.external_id);
-            println!("    {}  {}  {}", document.id, shown(&document.document_type), clipped(title, 60));
+            println!("    {}  {}  {}", document.id, shown(&document.document_type.to_string()), clipped(title, 60));
         }
     }
 }

@@ -50,7 +50,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 vec![
                     listed.id.to_string(),
                     clipped(listed.title.as_deref().unwrap_or(&listed.external_id), 50),
-                    shown(&listed.document_type),
+                    shown(&listed.document_type.to_string()),
                     clipped(&listed.source_name, 30),
                     if listed.is_pending() { "waits for vectors".into() } else { "remembered".into() },
                     relative(listed.updated_at, now),
@@ -78,7 +78,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             let facts = [
                 ("title", shown(document.title.as_deref().unwrap_or_default())),
-                ("type", shown(&document.document_type)),
+                ("type", shown(&document.document_type.to_string())),
                 ("source", shown(&document.source_name)),
                 ("name there", shown(&document.external_id)),
                 ("language", document.lang.clone()),

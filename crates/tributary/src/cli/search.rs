@@ -81,7 +81,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 
 fn print(number: usize, hit: &Hit, now: chrono::DateTime<chrono::Utc>, is_bold: bool) {
     let title = hit.title.as_deref().unwrap_or(&hit.external_id);
-    let about = [shown(&hit.document_type), shown(&hit.source_name), relative(hit.at, now)].join(" · ");
+    let about = [shown(&hit.document_type.to_string()), shown(&hit.source_name), relative(hit.at, now)].join(" · ");
     let part = |part: &domain::text::Part| match part.is_match && is_bold {
         true => format!("\x1b[1m{}\x1b[0m", shown(&part.text)),
         false => shown(&part.text),

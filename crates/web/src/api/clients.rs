@@ -151,7 +151,7 @@ pub(crate) async fn one(
     let document = |cited: &&Cited| CitedDocument {
         id: cited.id,
         title: cited.title.clone(),
-        document_type: cited.document_type.clone(),
+        document_type: cited.document_type.to_string(),
         external_id: cited.external_id.clone(),
         url: format!("{base_url}/documents/{}", cited.id),
     };

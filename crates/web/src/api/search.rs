@@ -228,7 +228,7 @@ impl Hit {
             document_id: hit.document_id,
             chunk_id: hit.chunk_id,
             title: hit.title,
-            document_type: hit.document_type,
+            document_type: hit.document_type.to_string(),
             source: SourceRef { id: hit.source_id, name: hit.source_name },
             external_id: hit.external_id,
             at: hit.at,

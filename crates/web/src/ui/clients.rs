@@ -314,7 +314,7 @@ mod tests {
         Cited {
             id: Uuid::from_u128(7),
             external_id: external_id.into(),
-            document_type: "hubspot.deal".into(),
+            document_type: "hubspot.deal".parse().expect("a type"),
             title: Some(title.into()),
             source_updated_at: None,
         }

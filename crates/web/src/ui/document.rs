@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
-use domain::{ActivityId, BlobKey, ProcessingStatus, hex};
+use domain::{ActivityId, BlobKey, DocumentType, ProcessingStatus, hex};
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
 use store::memory::Document;
@@ -158,15 +158,18 @@ async fn load_activity(
     visitor: &Visitor,
     document: &Document,
 ) -> Result<(Option<Activity>, Option<Payload>), ApiError> {
-    let Some(id) = document.external_id.strip_prefix("activity:").and_then(|id| id.parse().ok()).map(ActivityId) else {
-        return Ok((None, None));
-    };
+    let id = ActivityId::from_external_id(&document.external_id).filter(|_| is_activity(document));
+    let Some(id) = id else { return Ok((None, None)) };
     let loaded = app.env.db.read(visitor, async |tx| {
         let activity = activities::get(tx, visitor.tenant_id, id).await?;
         let payload = activities::payload(tx, visitor.tenant_id, id).await?;
         Ok((activity, payload))
     });
     Ok(loaded.await?)
+}
+
+fn is_activity(document: &Document) -> bool {
+    matches!(document.document_type, DocumentType::Activity(_))
 }
 
 fn blob_key(document: &Document, payload: Option<&Payload>) -> Option<BlobKey> {
@@ -208,14 +211,14 @@ async fn load_original(
         return Ok(Original { what, facts, body: body.map(|body| readable(&body)).unwrap_or_default(), href });
     }
     Ok(match &document.raw_payload {
-        Some(payload) if document.external_id.starts_with("activity:") => {
+        Some(payload) if is_activity(document) => {
             let what = format!("The request {from} was kept for 90 days; this is what was taken from it");
             Original { what, facts: Vec::new(), body: pretty(payload), href }
         }
         Some(payload) => {
             Original { what: format!("The record as it came {from}"), facts: Vec::new(), body: pretty(payload), href }
         }
-        None if document.document_type == "client" => Original {
+        None if document.document_type == DocumentType::Client => Original {
             what: format!("What records {from} say of one client: its page names them"),
             facts: Vec::new(),
             body: String::new(),
@@ -256,8 +259,10 @@ fn state(document: &Document) -> (Badge, &'static str) {
 fn facts(document: &Document, now: DateTime<Utc>) -> Vec<Fact> {
     let text = |label, text: String| Fact { label, text, times: Vec::new() };
     let time = |label, at| Fact { label, text: String::new(), times: vec![When::new(at, now)] };
-    let mut facts =
-        vec![text("Source", clipped(&document.source_name, 80)), text("Type", clipped(&document.document_type, 60))];
+    let mut facts = vec![
+        text("Source", clipped(&document.source_name, 80)),
+        text("Type", clipped(&document.document_type.to_string(), 60)),
+    ];
     if document.deleted_at.is_none() {
         facts.push(text("Language", language(&document.lang)));
         facts.push(text(
@@ -332,7 +337,7 @@ fn steps(document: &Document, n_embedded: usize, activity: Option<&Activity>, no
 fn origin(document: &Document) -> &'static str {
     match document.source_metadata.get("provider") {
         Some(_) => "Read from",
-        None if document.document_type == "client" => "Made of the records of",
+        None if document.document_type == DocumentType::Client => "Made of the records of",
         None => "Handed in to",
     }
 }

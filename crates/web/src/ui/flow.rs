@@ -124,7 +124,7 @@ impl NewestRow {
             badge: Badge(if listed.is_pending() { "pending" } else { "remembered" }),
             title: clipped(title.unwrap_or(listed.text.trim()), 120),
             href: format!("/documents/{}", listed.id),
-            kind: clipped(&listed.document_type, 60),
+            kind: clipped(&listed.document_type.to_string(), 60),
             source: clipped(&listed.source_name, 60),
             at: When::new(listed.updated_at, now),
             time: listed.updated_at,

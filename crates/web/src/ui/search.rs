@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
+use domain::DocumentType;
 use domain::shown::{clipped, plural, shown};
 use domain::text::Part;
 use engine::memory::recall::{Hit, SearchAnswer};
@@ -184,14 +185,14 @@ impl HitCard {
         let client = clients.get(&hit.document_id).cloned();
         // A client's own text is its page in few words.
         let (href, client) = match client {
-            Some(page) if hit.document_type == "client" => (page, None),
+            Some(page) if hit.document_type == DocumentType::Client => (page, None),
             client => (format!("/documents/{}#c-{}", hit.document_id, hit.chunk_id), client),
         };
         Self {
             href,
             client,
             title,
-            kind: clipped(&hit.document_type, 60),
+            kind: clipped(&hit.document_type.to_string(), 60),
             source: clipped(&hit.source_name, 60),
             at: When::new(hit.at, now),
             snippet: hit.snippet.into_iter().map(|part| Part { text: shown(&part.text), ..part }).collect(),

@@ -1,11 +1,11 @@
 //! Writes one page: its records into memory, and everything that goes with them, in one commit.
 
 use connectors::pull::{Item, Page};
-use domain::{JobKind, Record, SourceId};
+use domain::{Fault, JobKind, Record, SourceId};
 use serde_json::json;
 use store::crash::{self, Point};
 use store::jobs::{self, Progress};
-use store::memory::documents;
+use store::memory::documents::{self, NamedType};
 use store::{failures, sources};
 
 use super::{Checkpoint, Run, Trouble};
@@ -29,7 +29,9 @@ impl Run<'_> {
         for page in pages {
             seen.extend(page.items.iter().map(|item| item.raw.external_id.clone()));
             failed.extend(page.failed.into_iter().map(|failed| (failed.external_id, failed.reason, failed.payload)));
-            records.extend(page.items.into_iter().map(|item| record(self.source_id, self.reader.provider, item)));
+            for item in page.items {
+                records.push(record(self.source_id, self.reader.provider, item)?);
+            }
         }
         seen.extend(failed.iter().map(|(name, ..)| name.clone()));
         self.drop_unknown(&mut records).await?;
@@ -72,7 +74,7 @@ impl Run<'_> {
         }
         let mut conn = self.env.db.acquire().await?;
         let known = documents::types_of(&mut conn, self.tenant_id, self.source_id, names).await?;
-        Ok(known.into_iter().map(|(name, r#type)| tombstone(self.source_id, name, r#type)).collect())
+        Ok(known.into_iter().map(|known| tombstone(self.source_id, known)).collect())
     }
 
     /// A provider also tells of deletions of what we never had.
@@ -84,7 +86,8 @@ impl Run<'_> {
         }
         let mut conn = self.env.db.acquire().await?;
         let known = documents::types_of(&mut conn, self.tenant_id, self.source_id, &deleted).await?;
-        records.retain(|record| !record.is_deleted || known.iter().any(|(name, _)| *name == record.external_id));
+        records
+            .retain(|record| !record.is_deleted || known.iter().any(|known| known.external_id == record.external_id));
         Ok(())
     }
 }
@@ -104,9 +107,10 @@ fn progress(batch: &Batch, n_failed: usize) -> Progress {
     }
 }
 
-fn record(source_id: SourceId, provider: Provider, item: Item) -> Record {
+fn record(source_id: SourceId, provider: Provider, item: Item) -> Result<Record, Fault> {
     let Item { raw, title, text, mentions } = item;
-    Record {
+    let document_type = raw.document_type.parse().map_err(|odd: String| Fault::Malformed { what: odd })?;
+    Ok(Record {
         title,
         source_version: raw.source_updated_at.map(|at| at.timestamp_micros()).filter(|_| !raw.is_deleted),
         raw_payload: Some(raw.payload),
@@ -115,10 +119,10 @@ fn record(source_id: SourceId, provider: Provider, item: Item) -> Record {
         source_updated_at: raw.source_updated_at,
         is_deleted: raw.is_deleted,
         mentions: Some(mentions),
-        ..Record::new(source_id, raw.external_id, raw.document_type, text)
-    }
+        ..Record::new(source_id, raw.external_id, document_type, text)
+    })
 }
 
-fn tombstone(source_id: SourceId, name: String, document_type: String) -> Record {
-    Record { is_deleted: true, mentions: Some(Vec::new()), ..Record::new(source_id, name, document_type, "") }
+fn tombstone(source_id: SourceId, NamedType { external_id, document_type }: NamedType) -> Record {
+    Record { is_deleted: true, mentions: Some(Vec::new()), ..Record::new(source_id, external_id, document_type, "") }
 }

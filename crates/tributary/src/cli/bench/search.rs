@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use domain::{Record, Scope, Secret, TenantId};
+use domain::{DocumentType, Record, Scope, Secret, TenantId};
 use engine::bench::{Case, quantile};
 use engine::{Env, memory};
 use serde::Deserialize;
@@ -149,9 +149,10 @@ async fn load(env: &Env, asker: &Asker, pages: impl Iterator<Item = &Page>) -> a
     let mut conn = env.db.acquire().await?;
     let source_id = sources::ensure_manual(&mut conn, asker.tenant_id).await?;
     drop(conn);
+    let rare: DocumentType = RARE.parse().map_err(anyhow::Error::msg)?;
     let record = |(nth, page): (usize, &Page)| Record {
         title: page.title.clone(),
-        ..Record::new(source_id, &page.id, if nth % 20 == 7 { RARE } else { "manual" }, &page.text)
+        ..Record::new(source_id, &page.id, if nth % 20 == 7 { rare.clone() } else { DocumentType::File }, &page.text)
     };
     let records: Vec<Record> = pages.enumerate().map(record).collect();
     let mut tasks = JoinSet::new();
