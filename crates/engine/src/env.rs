@@ -10,7 +10,7 @@ use store::vault::Vault;
 
 use crate::Config;
 use crate::blobs::Blobs;
-use crate::memory::embed::Embedder;
+use crate::memory::embed::Embedders;
 use crate::pull::Providers;
 
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub struct Env {
     pub http: connectors::Http,
     /// For what strangers name.
     pub outside: Outside,
-    pub embedder: Embedder,
+    pub embedders: Embedders,
     pub blobs: Blobs,
     /// Whom sources are at.
     pub providers: Arc<Providers>,
@@ -31,11 +31,11 @@ pub struct Env {
 impl Env {
     pub fn new(db: Db, config: Config, clock: Clock, vault: Vault) -> anyhow::Result<Self> {
         let (http, blobs) = (connectors::Http::new()?, Blobs::open(&config, clock.clone())?);
-        let embedder = Embedder::from_config(&config, &http)?;
+        let embedders = Embedders::from_config(&config, &http)?;
         let limits = Limits { bytes: config.recording_max_bytes, ..Limits::default() };
         let outside = Outside::new(&config.outbound_allow, Lookup::System, limits)?;
         let providers = Arc::new(Providers::from_config(&config, &http)?);
         let (config, vault) = (Arc::new(config), Arc::new(vault));
-        Ok(Self { db, config, clock, vault, http, outside, embedder, blobs, providers })
+        Ok(Self { db, config, clock, vault, http, outside, embedders, blobs, providers })
     }
 }

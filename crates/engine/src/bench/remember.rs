@@ -23,10 +23,10 @@ const TASKS: usize = 3;
 pub async fn remember(env: &Env, tenant_id: TenantId) -> anyhow::Result<Case> {
     let mut conn = env.db.acquire().await?;
     let source_id = sources::ensure_manual(&mut conn, tenant_id).await?;
-    let model = env.embedder.model();
-    store::memory::ensure_model(&mut conn, &model.name, model.dim, env.embedder.weight()).await?;
+    let (embedder, model) = (env.embedders.configured(), env.embedders.configured().model());
+    store::memory::ensure_model(&mut conn, &model.name, model.dim, embedder.weight()).await?;
     drop(conn);
-    env.embedder.embed(&["warm"]).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
+    embedder.embed_query("warm").await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
     let (mut ours, mut limit) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let prepared = prepare(env, batches(source_id, round, "bare")).await?;
@@ -124,16 +124,16 @@ struct Prepared {
 }
 
 async fn prepare(env: &Env, batches: Vec<Vec<Record>>) -> anyhow::Result<Vec<Prepared>> {
-    let mut prepared = Vec::new();
+    let (embedder, mut prepared) = (env.embedders.configured(), Vec::new());
     for batch in batches {
         let mut records = Vec::new();
         for record in batch {
             let chunks = text::chunks(&text::normalise(&record.text));
             let texts: Vec<&str> = chunks.iter().map(|chunk| chunk.text.as_str()).collect();
-            let embedded = env.embedder.embed(&texts).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
+            let embedded = embedder.embed_documents(&texts).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
             records.push((record, chunks.into_iter().zip(embedded.vectors).collect()));
         }
-        prepared.push(Prepared { records, model: env.embedder.model().name.clone() });
+        prepared.push(Prepared { records, model: embedder.model().name.clone() });
     }
     Ok(prepared)
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use chrono::{DateTime, Datelike as _, Months, NaiveTime, Utc};
 use domain::{DocumentId, Fault};
 use serde::{Deserialize, Serialize};
-use store::memory::{VectorTable, chunks, documents};
+use store::memory::{chunks, documents};
 use store::spend::{self, Spent};
 use uuid::Uuid;
 
 use crate::Env;
-use crate::memory::embed::Embedded;
+use crate::memory::embed::{Embedded, TenantEmbedder};
 use crate::memory::{Reservation, reserve};
 use crate::work::{Lane, Lease, Outcome};
 
@@ -31,7 +31,7 @@ impl Lane for Embed {
     /// Safe to repeat: only chunks without a vector are embedded, and a text that changed meanwhile is not marked.
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
         let tenant_id = lease.tenant_id()?;
-        let table = VectorTable::new(&env.embedder.model().name)?;
+        let TenantEmbedder { embedder, table, .. } = TenantEmbedder::look(env, tenant_id).await?;
         let mut conn = env.db.acquire().await?;
         let Some(pending) = documents::pending(&mut conn, tenant_id, self.document_id).await? else {
             return Ok(Outcome::Done); // embedded, changed or gone since
@@ -39,7 +39,7 @@ impl Lane for Embed {
         let lacking = chunks::without_vectors(&mut conn, tenant_id, &table, self.document_id).await?;
         drop(conn);
         let texts: Vec<&str> = lacking.iter().map(|(_, text)| text.as_str()).collect();
-        let reservation = match reserve(env, tenant_id, texts.iter().map(|text| text.len()).sum()).await? {
+        let reservation = match reserve(env, &embedder, tenant_id, texts.iter().map(|text| text.len()).sum()).await? {
             Reservation::Free => None,
             Reservation::Held(id) => Some(id),
             Reservation::Busy => return Ok(Outcome::Snooze(OTHERS_CALLS, "budget: others' calls are under way")),
@@ -48,7 +48,7 @@ impl Lane for Embed {
                 return Ok(Outcome::Snooze(until_then, "budget: what vectors may cost this month is spent"));
             }
         };
-        let Embedded { vectors, spent, fault } = env.embedder.embed(&texts).await?;
+        let Embedded { vectors, spent, fault } = embedder.embed_documents(&texts).await?;
         // With a part of them it has got on, and goes on with the rest.
         let is_whole = fault.is_none();
         let mut effect = if is_whole { lease.begin(env).await? } else { lease.begin_step(env).await? };
@@ -62,7 +62,7 @@ impl Lane for Embed {
             }
         }
         // After the document, as in `remember`: nobody waits in a ring.
-        if env.embedder.is_service() && spent.calls > 0 {
+        if embedder.is_service() && spent.calls > 0 {
             let (spent, reservations) = (Spent { documents: i64::from(is_whole), ..spent }, reservation.as_slice());
             spend::settle(&mut effect, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
         }

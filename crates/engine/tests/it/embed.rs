@@ -146,10 +146,10 @@ async fn the_settings_choose_the_embedder_and_it_counts() {
     let embedder =
         engine::memory::embed::Embedder::from_config(&config, &Http::new().expect("a client")).expect("an embedder");
     assert_eq!((embedder.model().name.as_str(), embedder.model().dim), ("fake_8", 8));
-    embedder.clone().embed(&["one", "two"]).await.expect("vectors");
+    embedder.clone().embed_documents(&["one", "two"]).await.expect("vectors");
     fake.answer(Manner::Zeros);
-    embedder.embed(&["three"]).await.expect_err("a fault");
-    embedder.embed(&[]).await.expect("nothing to do");
+    embedder.embed_query("three").await.expect_err("a fault");
+    embedder.embed_documents(&[]).await.expect("nothing to do");
     assert_eq!((embedder.calls(), embedder.texts()), (2, 2));
 
     let config = testkit::config(&["--embedder", "openai"]);

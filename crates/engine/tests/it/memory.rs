@@ -1,8 +1,9 @@
 //! remember() and search: what is promised of each, against real PostgreSQL and the real in-process model.
 
+use connectors::Http;
 use domain::{Caller, DocumentType, Record, Scope, SourceId, TenantId};
 use engine::lanes;
-use engine::memory::embed::Embedder;
+use engine::memory::embed::{Embedder, Embedders};
 use engine::memory::recall::{self, Query};
 use engine::memory::{Change, Remembered, remember};
 use rand::seq::SliceRandom as _;
@@ -75,10 +76,10 @@ async fn the_same_twice_is_one_document_and_embeds_nothing_the_second_time() {
     let first = memory.remember(vec![memory.record("a", &text)]).await;
     assert_eq!(first[0].change, Change::Created);
     assert!(first[0].n_embedded == first[0].n_chunks && first[0].n_chunks > 3 && !first[0].is_pending);
-    let calls = memory.world.env.embedder.calls();
+    let calls = memory.world.env.embedders.configured().calls();
     let second = memory.remember(vec![memory.record("a", &text)]).await;
     assert_eq!((second[0].id, second[0].change), (first[0].id, Change::Unchanged));
-    assert_eq!(memory.world.env.embedder.calls(), calls, "an unchanged text was embedded again");
+    assert_eq!(memory.world.env.embedders.configured().calls(), calls, "an unchanged text was embedded again");
     assert_eq!(memory.number("select count(*) from source_documents").await, 1);
 }
 
@@ -92,9 +93,9 @@ async fn a_sentence_in_the_middle_embeds_at_most_three_chunks() {
     let first = memory.remember(vec![memory.record("long", &said.concat())]).await;
     assert!(first[0].n_chunks >= 100, "only {} chunks", first[0].n_chunks);
     said.insert(700, "Something new was said in the middle of it all. ".into());
-    let before = memory.world.env.embedder.texts();
+    let before = memory.world.env.embedders.configured().texts();
     let second = memory.remember(vec![memory.record("long", &said.concat())]).await;
-    let embedded = memory.world.env.embedder.texts() - before;
+    let embedded = memory.world.env.embedders.configured().texts() - before;
     assert!((1..=3).contains(&embedded) && second[0].n_embedded as u64 == embedded, "{embedded} chunks were embedded");
     let dangling = "select count(*) from memory.vectors_fast_256 v where not exists (select from document_chunks c where c.id = v.chunk_id)";
     assert_eq!(memory.number(dangling).await, 0);
@@ -211,7 +212,7 @@ async fn without_its_embedder_a_text_is_found_by_keyword_and_gets_its_vectors_la
     let mut world = World::now().await;
     let flags = embedder.flags();
     let config = testkit::config(&flags.iter().map(String::as_str).collect::<Vec<_>>());
-    world.env.embedder = Embedder::from_config(&config, &world.env.http).expect("an embedder");
+    world.env.embedders = Embedders::from_config(&config, &world.env.http).expect("an embedder");
     let memory = Memory::of(world).await;
     let manners = [Manner::HangsUp, Manner::Status(503, "", ""), Manner::WrongDim, Manner::Nan, Manner::TooFew];
     for (nth, manner) in manners.iter().enumerate() {
@@ -231,6 +232,38 @@ async fn without_its_embedder_a_text_is_found_by_keyword_and_gets_its_vectors_la
     memory.world.run_lanes(&lanes::ALL).await;
     assert_eq!(memory.number(marked).await, n);
     assert_eq!(memory.number("select count(*) from pgmq.q_embed").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_keeps_the_model_of_its_vectors_while_another_one_is_configured() {
+    let (old, new) = (FakeEmbedder::start(8).await, FakeEmbedder::start(12).await);
+    let mut memory = Memory::of(World::now().await).await;
+    let embedder = |fake: &FakeEmbedder| {
+        let flags = fake.flags();
+        let config = testkit::config(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+        Embedder::from_config(&config, &Http::new().expect("a client")).expect("an embedder")
+    };
+    let ask = async |memory: &Memory, text: &str| {
+        let caller = Caller::local("test", memory.world.tenant_id, true);
+        let query = Query { text: text.into(), k: 10, ..Query::default() };
+        Box::pin(recall::search(&memory.world.env, &caller, &query)).await.expect("an answer")
+    };
+    memory.world.env.embedders = Embedders::new(embedder(&old), Vec::new());
+    memory.remember(vec![memory.record("first", "The ferry leaves at noon.")]).await;
+
+    memory.world.env.embedders = Embedders::new(embedder(&new), vec![embedder(&old)]);
+    let second = memory.remember(vec![memory.record("second", "The ferry returns at dusk.")]).await;
+    assert_eq!((second[0].n_embedded, new.texts().len()), (1, 0), "its vector is of the tenant's own model");
+    let answer = ask(&memory, "ferry").await;
+    assert_eq!((answer.how.as_str(), answer.note, new.texts().len()), ("exact", None, 0));
+    assert!(answer.hits.len() == 2 && answer.hits.iter().all(|hit| hit.vector_rank.is_some()), "{:?}", answer.hits);
+    assert_eq!(memory.number("select count(*) from memory.vectors_fake_8").await, 2);
+
+    memory.world.env.embedders = Embedders::new(embedder(&new), Vec::new());
+    let answer = ask(&memory, "ferry").await;
+    let note = answer.note.expect("a note");
+    assert!(note.contains("no vectors of the model fake_12"), "{note}");
+    assert_eq!((answer.how.as_str(), answer.hits.len()), ("keyword", 2));
 }
 
 #[tokio::test]

@@ -24,14 +24,14 @@ async fn every_record_of_every_provider_lands_once_and_a_second_sync_changes_not
         assert_eq!(job.n_created, i64::try_from(expected.len()).expect("a count"));
         assert!(job.embed_texts > 0 && job.embed_calls > 0, "{job:?}");
 
-        let (calls, rows) = (t.world.env.embedder.calls(), counts(&t).await);
+        let (calls, rows) = (t.world.env.embedders.configured().calls(), counts(&t).await);
         let job_id = t.sync_as(id, Some(JobKind::Full)).await;
         t.run().await;
         let again = t.jobs(id).await.remove(0);
         assert_eq!((again.id, again.status.as_str()), (job_id.0, "completed"));
         assert_eq!((again.n_created, again.n_updated, again.n_deleted), (0, 0, 0), "{again:?}");
         assert_eq!(again.n_unchanged, job.n_created);
-        assert_eq!(t.world.env.embedder.calls(), calls, "{provider}: the same texts were embedded again");
+        assert_eq!(t.world.env.embedders.configured().calls(), calls, "{provider}: the same texts were embedded again");
         assert_eq!(counts(&t).await, rows, "{provider}");
     }
 }
@@ -70,11 +70,11 @@ async fn a_text_is_embedded_when_it_changes_and_only_then() {
     let contact = crm.put("contacts", json!({ "properties": { "firstname": "Ada", "email": "ada@example.com" } }));
     let id = t.connect(HUBSPOT).await;
     t.run().await;
-    assert_eq!(t.world.env.embedder.calls(), 1, "one record, one call");
+    assert_eq!(t.world.env.embedders.configured().calls(), 1, "one record, one call");
 
     t.sync_as(id, Some(JobKind::Full)).await;
     t.run().await;
-    assert_eq!(t.world.env.embedder.calls(), 1, "the same text again");
+    assert_eq!(t.world.env.embedders.configured().calls(), 1, "the same text again");
 
     // Its time moves and its text does not: the row says so, without another call.
     let row = "from source_documents where external_id like 'contact:%'";
@@ -83,14 +83,14 @@ async fn a_text_is_embedded_when_it_changes_and_only_then() {
     crm.patch("contacts", &contact, json!({ "firstname": "Ada" }));
     t.sync(id).await;
     t.run().await;
-    assert_eq!(t.world.env.embedder.calls(), 1, "only its time moved");
+    assert_eq!(t.world.env.embedders.configured().calls(), 1, "only its time moved");
     assert!(t.count(&updated).await > before, "its time moved, and nobody can tell");
     assert_eq!(t.count(&format!("select revision::bigint {row}")).await, revision);
 
     crm.patch("contacts", &contact, json!({ "jobtitle": "Owner" }));
     t.sync(id).await;
     t.run().await;
-    assert_eq!(t.world.env.embedder.calls(), 2, "a new text");
+    assert_eq!(t.world.env.embedders.configured().calls(), 2, "a new text");
 }
 
 #[tokio::test(flavor = "multi_thread")]

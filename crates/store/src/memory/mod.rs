@@ -1,4 +1,4 @@
-//! Memory's tables: documents, chunks, vectors, and the one function that searches them. Only `engine::memory` writes here.
+//! Memory's tables: documents, chunks and vectors, and how they are searched. Only `engine::memory` writes here.
 
 pub mod chunks;
 pub mod documents;
@@ -12,19 +12,21 @@ pub use documents::{Document, Listed, Pending, Seen, Stored, Totals};
 pub use halfvec::HalfVec;
 pub use search::{Filters, Found, Mode, search};
 
+use std::collections::HashSet;
+
 use domain::TenantId;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::{Error, Result};
 
-/// A model and the statements on its table of vectors.
+/// The table that holds a model's vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorTable {
     model: String,
 }
 
 impl VectorTable {
-    /// Names become part of a statement, so only plain ones are taken.
+    /// The name becomes part of statements, so only a plain one is accepted.
     pub fn new(model: &str) -> Result<Self> {
         let fits = model.len() <= 40
             && model.starts_with(|c: char| c.is_ascii_lowercase())
@@ -40,6 +42,7 @@ impl VectorTable {
         &self.model
     }
 
+    /// The statement with `{v}` replaced by the table's name.
     fn on(&self, sql: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(sql.replace("{v}", &format!("memory.vectors_{}", self.model)))
     }
@@ -48,21 +51,32 @@ impl VectorTable {
 /// What search knows of a tenant.
 #[derive(Clone, Debug, Default, sqlx::FromRow)]
 pub struct TenantMemory {
-    /// The model its searches use; none before anything was remembered.
+    /// The model that its searches use; none before anything was remembered.
     pub model: Option<String>,
+    /// The languages of its documents.
     pub langs: Vec<String>,
-    /// The model asked about has its table.
-    pub is_model_known: bool,
+    /// All models that have a table, whoever uses them.
+    pub models: Vec<String>,
 }
 
-/// One look before a batch: where the tenant stands, and whether `model` has a table.
-pub async fn tenant(conn: &mut PgConnection, tenant_id: TenantId, model: &str) -> Result<TenantMemory> {
+impl TenantMemory {
+    pub fn has_table(&self, table: &VectorTable) -> bool {
+        self.models.contains(&table.model)
+    }
+
+    /// Whether the tenant has no memory yet, or none in one of these languages.
+    pub fn is_new_to(&self, langs: &HashSet<&str>) -> bool {
+        self.model.is_none() || langs.iter().any(|lang| !self.langs.iter().any(|known| known == lang))
+    }
+}
+
+/// Reads a tenant's model and languages, and which models have a table.
+pub async fn tenant(conn: &mut PgConnection, tenant_id: TenantId) -> Result<TenantMemory> {
     Ok(sqlx::query_as(
-        "select t.model, coalesce(t.langs::text[], '{}') as langs, exists (select from memory.models where name = $2) as is_model_known
+        "select t.model, coalesce(t.langs::text[], '{}') as langs, array(select name from memory.models) as models
          from (select) nothing left join memory.tenants t on t.tenant_id = $1",
     )
     .bind(tenant_id.0)
-    .bind(model)
     .fetch_one(conn)
     .await?)
 }
@@ -78,7 +92,7 @@ pub async fn ensure_model(conn: &mut PgConnection, model: &str, dim: usize, weig
     Ok(())
 }
 
-/// Points a tenant that has nothing yet to a model, and adds languages that its searches must know.
+/// Sets the model of a tenant that has none yet, and adds languages that its searches must know.
 pub async fn ensure_tenant(conn: &mut PgConnection, tenant_id: TenantId, model: &str, langs: &[&str]) -> Result<()> {
     sqlx::query(include_str!("../sql/memory_tenant_ensure.sql"))
         .bind(tenant_id.0)

@@ -300,12 +300,13 @@ pub(crate) async fn load(app: &App, caller: &domain::Caller, id: Uuid, most_chun
 /// Which chunks of a document that waits for vectors have theirs. Vectors are the service's own tables; the caller's own transaction
 /// has shown that the document is its tenant's.
 async fn with_vectors(app: &App, caller: &domain::Caller, id: Uuid) -> store::Result<HashSet<Uuid>> {
-    let model = &app.env.embedder.model().name;
     let kept = app.env.db.session(async |conn| {
-        if !store::memory::tenant(conn, caller.tenant_id, model).await?.is_model_known {
+        let memory = store::memory::tenant(conn, caller.tenant_id).await?;
+        let table = VectorTable::new(&app.env.embedders.for_tenant(memory.model.as_deref()).model().name)?;
+        if !memory.has_table(&table) {
             return Ok(Vec::new());
         }
-        chunks::of_documents(conn, caller.tenant_id, &VectorTable::new(model)?, &[id]).await
+        chunks::of_documents(conn, caller.tenant_id, &table, &[id]).await
     });
     Ok(kept.await?.into_iter().filter(|chunk| chunk.has_vector).map(|chunk| chunk.id).collect())
 }

@@ -210,7 +210,7 @@ mod tests {
             document_id: Uuid::from_u128(1),
             chunk_id: Uuid::from_u128(2),
             title: title.map(str::to_owned),
-            document_type: document_type.into(),
+            document_type: document_type.parse().expect("a type"),
             source_id: Uuid::nil(),
             source_name: "Files".into(),
             external_id: "sha256:abc".into(),
@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn how_many_and_how_long_is_said() {
         let found = |n: usize, note: Option<&str>| {
-            let answer = Answer { hits: vec![hit(None, "note"); n], how: "exact".into(), note: note.map(Into::into) };
+            let answer =
+                SearchAnswer { hits: vec![hit(None, "note"); n], how: "exact".into(), note: note.map(Into::into) };
             FoundPart::new(answer, &HashMap::new(), 12, DateTime::UNIX_EPOCH)
         };
         for (n, words) in [(0, "0 results in 12 ms"), (1, "1 result in 12 ms"), (20, "The best 20 in 12 ms")] {

@@ -1,5 +1,6 @@
-//! Texts to vectors, by the embedder that the settings name: one on this machine, or a service.
+//! Embedders: they make vectors of texts, on this machine or by a service. Each has one model.
 
+mod embedders;
 mod fast;
 
 use std::sync::Arc;
@@ -11,14 +12,16 @@ use connectors::models::EmbedClient;
 use domain::{Fault, text};
 use store::spend::Spent;
 
+pub use self::embedders::Embedders;
+pub(crate) use self::embedders::TenantEmbedder;
 use self::fast::FastModel;
 use crate::Config;
 use crate::config::EmbedderKind;
 
-/// What a vector was made with: vectors of two models cannot be compared.
+/// An embedding model. Vectors of two models cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// Becomes part of a table's name: at most 40 of `a-z`, `0-9` and `_`.
+    /// Part of the name of the model's table: at most 40 characters of `a-z`, `0-9` and `_`.
     pub name: String,
     pub dim: usize,
 }
@@ -30,7 +33,7 @@ impl Model {
             lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let mut name = format!("{}_{dim}", words.join("_"));
         if name.len() > 40 {
-            // Two long names may begin alike.
+            // Long names may share their beginning, so a hash tells them apart.
             let [a, b, c, d, ..] = text::sha256(&format!("{model} {dim}"));
             name = format!("{}_{a:02x}{b:02x}{c:02x}{d:02x}", &name[..31]);
         }
@@ -38,39 +41,44 @@ impl Model {
     }
 }
 
-/// Cheap to clone; all clones count together.
+/// Makes vectors with one model. Cheap to clone; all clones count together.
 #[derive(Clone)]
 pub enum Embedder {
     Fast(Arc<Meter>, Arc<FastModel>),
     Http(Arc<Meter>, Arc<EmbedClient>),
 }
 
-/// Vectors, one of unit length per text, in order; and what they took.
+/// Vectors of unit length, one per text in order, and what they took.
 #[derive(Debug, Default)]
 pub struct Embedded {
     pub vectors: Vec<Vec<f32>>,
     pub spent: Spent,
-    /// Why only the first texts have one.
+    /// Why the last texts have no vector, if some have none.
     pub fault: Option<Fault>,
 }
 
-/// What an embedder is, and how much it did.
+/// An embedder's model and price, and how much it was used.
 pub struct Meter {
     model: Model,
     calls: AtomicU64,
     texts: AtomicU64,
-    /// In dollars.
+    /// In dollars, per million tokens.
     price_per_million: f64,
 }
 
+impl Meter {
+    fn new(model: Model, price_per_million: f64) -> Arc<Self> {
+        Arc::new(Self { model, calls: 0.into(), texts: 0.into(), price_per_million })
+    }
+}
+
 impl Embedder {
-    /// Asks nobody and loads nothing yet.
+    /// The embedder that the settings name. Calls no service and loads no model yet.
     pub fn from_config(config: &Config, http: &Http) -> anyhow::Result<Self> {
         let price_per_million = price(config);
-        let meter = |model| Arc::new(Meter { model, calls: 0.into(), texts: 0.into(), price_per_million });
         if config.embedder == EmbedderKind::Fast {
             let model = FastModel::new(config.fast_model_dir.clone());
-            return Ok(Self::Fast(meter(Model::new("fast", fast::DIM)), Arc::new(model)));
+            return Ok(Self::Fast(Meter::new(Model::new("fast", fast::DIM), price_per_million), Arc::new(model)));
         }
         let is_openai = config.embedder == EmbedderKind::Openai;
         ensure!(
@@ -80,18 +88,18 @@ impl Embedder {
         let (name, key) = (config.embed_model.trim(), config.embed_api_key.clone());
         ensure!(name.contains(|c: char| c.is_ascii_alphanumeric()), "EMBED_MODEL has no name in it: set it");
         let dim = usize::try_from(config.embed_dim).context("EMBED_DIM is too large")?;
-        // Only these can be cut to any length, and other services may refuse the very word.
+        // Only these models can be cut to any length, and other services may refuse the parameter.
         let send_dimensions = is_openai && name.starts_with("text-embedding-3");
         let batch = usize::try_from(config.embedding_batch_size).unwrap_or(32);
         let client = EmbedClient::new(http, &config.embed_base_url, key, name, dim, send_dimensions, batch);
-        Ok(Self::Http(meter(Model::new(name, dim)), Arc::new(client)))
+        Ok(Self::Http(Meter::new(Model::new(name, dim), price_per_million), Arc::new(client)))
     }
 
     pub fn model(&self) -> &Model {
         &self.meter().model
     }
 
-    /// How much its order counts beside that of keywords. Measured: a static model alone is worse than keywords.
+    /// The weight of its order in a search, where that of keywords is 1. Measured: a static model alone is worse than keywords.
     pub fn weight(&self) -> f64 {
         match self {
             Self::Fast(..) => 0.5,
@@ -99,8 +107,14 @@ impl Embedder {
         }
     }
 
-    /// One vector per text, or per each of the first ones, with why; a fault where there is none.
-    pub async fn embed(&self, texts: &[&str]) -> Result<Embedded, Fault> {
+    /// Makes the vector of a question. Its few tokens are not charged: that would cost a write for each search.
+    pub async fn embed_query(&self, text: &str) -> Result<Vec<f32>, Fault> {
+        let vector = self.embed_documents(&[text]).await?.vectors.pop();
+        vector.ok_or_else(|| Fault::Transient(anyhow::anyhow!("the embedder gave no vector")))
+    }
+
+    /// Makes one vector per text. If only the first texts got one, `Embedded::fault` says why; if none did, that is the error.
+    pub async fn embed_documents(&self, texts: &[&str]) -> Result<Embedded, Fault> {
         if texts.is_empty() {
             return Ok(Embedded::default());
         }
@@ -128,12 +142,12 @@ impl Embedder {
         Ok(Embedded { vectors, spent, fault })
     }
 
-    /// Whether somebody else's service makes the vectors.
+    /// Whether a service makes the vectors, so that they may cost money.
     pub fn is_service(&self) -> bool {
         matches!(self, Self::Http(..))
     }
 
-    /// How many tokens so many bytes of text are, four to a token, and what they cost in millionths of a dollar.
+    /// Estimates tokens, four bytes each, and their cost in millionths of a dollar.
     pub fn estimate(&self, bytes: usize) -> (i64, i64) {
         let tokens = i64::try_from(bytes.div_ceil(4)).unwrap_or(i64::MAX);
         (tokens, self.cost(tokens))
@@ -143,7 +157,7 @@ impl Embedder {
         (tokens as f64 * self.meter().price_per_million).ceil() as i64
     }
 
-    /// How often it was asked.
+    /// How many calls it got.
     pub fn calls(&self) -> u64 {
         self.meter().calls.load(Relaxed)
     }
@@ -159,7 +173,7 @@ impl Embedder {
     }
 }
 
-/// What a million tokens cost, as far as anybody said.
+/// The price of a million tokens in dollars; 0 where it is not known.
 fn price(config: &Config) -> f64 {
     match (config.embed_price_per_million, config.embedder, config.embed_model.as_str()) {
         (_, EmbedderKind::Fast, _) => 0.0,

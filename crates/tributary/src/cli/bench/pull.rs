@@ -49,7 +49,7 @@ pub async fn provider(config: &Config) -> (Fakes, Config) {
 pub async fn run(scratch: &Scratch, fakes: &Fakes, args: &Args) -> anyhow::Result<Vec<Case>> {
     eprintln!("measuring; about a minute");
     let env = &scratch.env;
-    env.embedder.embed(&["warm"]).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
+    env.embedders.configured().embed_query("warm").await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
     let (provider, bulk) = fakes.bulk();
     (bulk.fill)(fakes, args.contacts);
     fakes.set_latency(bulk.path, Duration::from_millis(args.page_ms));

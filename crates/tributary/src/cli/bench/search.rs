@@ -82,9 +82,9 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
             let hybrid = ask_all(serving.address, askers, &queries, "hybrid", is_filtered).await?;
             let mut found = 0.0;
             for (nth, answer) in vector.iter().enumerate() {
-                let query =
-                    env.embedder.embed(&[&queries[nth]]).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
-                found += exact[nth % askers.len()].recall(&query.vectors[0], &answer.documents);
+                let vector = env.embedders.configured().embed_query(&queries[nth]).await;
+                let vector = vector.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
+                found += exact[nth % askers.len()].recall(&vector, &answer.documents);
             }
             let recall = found / vector.len() as f64;
             let times = |answers: &[TimedAnswer]| {
@@ -250,7 +250,7 @@ struct Exact {
 impl Exact {
     async fn load(env: &Env, tenant_id: TenantId, is_filtered: bool) -> anyhow::Result<Self> {
         let mut conn = env.db.acquire().await?;
-        let table = VectorTable::new(&env.embedder.model().name)?;
+        let table = VectorTable::new(&env.embedders.configured().model().name)?;
         let only = is_filtered.then_some(RARE);
         Ok(Self { rows: store::bench::vectors(&mut conn, tenant_id, &table, only).await? })
     }

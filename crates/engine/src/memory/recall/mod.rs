@@ -1,17 +1,15 @@
 //! Asking memory: the query is embedded, and one statement in the caller's own transaction finds, ranks and fuses.
 
-use std::time::Duration;
+mod question;
 
 use chrono::{DateTime, Utc};
 use domain::text::{self, Part};
-use domain::{Caller, DocumentType, Fault};
+use domain::{Caller, DocumentType};
 use store::memory::{Filters, Found, Mode};
 use uuid::Uuid;
 
 use crate::Env;
 
-/// A query is embedded within that time, or answered by keyword alone.
-const EMBED_LIMIT: Duration = Duration::from_secs(3);
 const SNIPPET_CHARS: usize = 260;
 
 #[derive(Clone, Debug, Default)]
@@ -53,29 +51,32 @@ pub struct Hit {
 
 /// The best documents of the caller's tenant. An embedder that is away makes the answer poorer, not absent.
 pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchAnswer, store::Error> {
-    let mut note = None;
-    let mut vector = None;
-    if query.mode != Mode::Keyword && !query.text.trim().is_empty() {
-        let embedded = tokio::time::timeout(EMBED_LIMIT, env.embedder.embed(&[&query.text])).await;
-        let embedded = embedded.unwrap_or_else(|_| Err(Fault::Transient(anyhow::anyhow!("it did not answer in time"))));
-        match embedded {
-            Ok(mut embedded) => vector = embedded.vectors.pop(),
-            Err(fault) => {
-                note = Some(format!("searched by keyword alone: the embedder is away ({})", fault.in_words()))
-            }
-        }
-    }
-    let model = &env.embedder.model().name;
-    let embedding = vector.as_deref().map(|vector| (model.as_str(), vector));
+    let is_embedded = query.mode != Mode::Keyword && !query.text.trim().is_empty();
+    let question = match is_embedded {
+        true => Some(question::embed(env, caller.tenant_id, &query.text).await?),
+        false => None,
+    };
+    let embedding = question.as_ref().and_then(|question| {
+        let vector = question.vector.as_ref().ok()?;
+        Some((question.embedder.model().name.as_str(), vector.as_slice()))
+    });
     let k = i32::try_from(query.k.clamp(1, 100)).unwrap_or(10);
     let found = env.db.read(caller, async |tx| {
         store::memory::search(tx, &query.text, embedding, &query.filters, k, query.mode).await
     });
     let found = found.await?;
     let how = found.first().map_or_else(|| "keyword".to_owned(), |hit| hit.how.clone());
-    if embedding.is_some() && !found.is_empty() && how == "keyword" {
-        note = Some(format!("searched by keyword alone: this memory has no vectors of the model {model}"));
-    }
+    let note = match &question {
+        Some(question) => match &question.vector {
+            Err(fault) => Some(format!("searched by keyword alone: the embedder is away ({})", fault.in_words())),
+            Ok(_) if how == "keyword" && !found.is_empty() => {
+                let model = &question.embedder.model().name;
+                Some(format!("searched by keyword alone: this memory has no vectors of the model {model}"))
+            }
+            Ok(_) => None,
+        },
+        None => None,
+    };
     Ok(SearchAnswer { hits: found.into_iter().map(Hit::from).collect(), how, note })
 }
 

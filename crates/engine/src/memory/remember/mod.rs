@@ -1,0 +1,139 @@
+//! The one way into memory. A batch of records goes through four steps, each in its own file:
+//!
+//! 1. `normal`: records get their normal form. Of several versions of one document in a batch, the newest wins.
+//! 2. `plan`: one query reads what is stored. Text that changed is cut into chunks, and these are matched with the stored ones.
+//! 3. `vectors`: chunks without a vector are embedded. No connection is held meanwhile.
+//! 4. `write`: the caller's transaction opens, everything is compared again under lock, and written.
+//!
+//! Nothing is locked before step 4, so others may write the same documents meanwhile. A newer version that is stored by then is left
+//! alone. A text that changed since step 2 sends the batch back there, with the vectors it has.
+
+mod normal;
+mod plan;
+mod vectors;
+mod write;
+
+use std::time::Instant;
+
+use domain::{DocumentId, Fault, Record, TenantId};
+use store::Tx;
+use store::crash::{self, Point};
+use store::spend::Spent;
+
+use self::normal::Normal;
+use self::plan::Plan;
+use self::vectors::Vectors;
+use super::embed::TenantEmbedder;
+use crate::Env;
+
+/// What happened to a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    Created,
+    Updated,
+    /// The same text: at most payload and times moved.
+    Unchanged,
+    /// A newer version is stored, or a newer version deleted it.
+    Superseded,
+    Deleted,
+}
+
+impl Change {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+            Self::Superseded => "superseded",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// The outcome for one record.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    pub id: DocumentId,
+    pub change: Change,
+    pub n_chunks: usize,
+    /// How many of its chunks were embedded for this batch.
+    pub n_embedded: usize,
+    /// Some vectors are missing. The document is found by keyword, and an item in lane `embed` will make them.
+    pub is_pending: bool,
+}
+
+/// The outcome for a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// In the order of the records.
+    pub records: Vec<Remembered>,
+    pub spent: Spent,
+}
+
+/// How many times a batch is planned again because others write the same documents.
+const MOST_ROUNDS: usize = 5;
+
+/// Remembers a batch in the transaction that `begin` opens, and returns that transaction still open: what the caller adds commits with
+/// it, or nothing does. Safe to repeat: the same records change nothing the second time.
+pub async fn remember<T, F>(
+    env: &Env,
+    tenant_id: TenantId,
+    records: Vec<Record>,
+    begin: impl Fn() -> F,
+) -> Result<(T, Batch), Fault>
+where
+    T: AsMut<Tx>,
+    F: Future<Output = Result<T, Fault>>,
+{
+    let begun = Instant::now();
+    let records: Vec<Normal> = records.into_iter().map(Normal::of).collect();
+    took("normalise", begun);
+    let tenant = TenantEmbedder::look(env, tenant_id).await?;
+    let mut vectors = Vectors::new(env, tenant_id, &tenant.embedder);
+    let remembered = rounds(env, &tenant, &records, &mut vectors, begin).await;
+    if remembered.is_err() {
+        vectors.settle_unwritten().await;
+    }
+    remembered
+}
+
+/// Plans, embeds and writes until nobody else has changed the documents in between.
+async fn rounds<T, F>(
+    env: &Env,
+    tenant: &TenantEmbedder,
+    records: &[Normal],
+    vectors: &mut Vectors<'_>,
+    begin: impl Fn() -> F,
+) -> Result<(T, Batch), Fault>
+where
+    T: AsMut<Tx>,
+    F: Future<Output = Result<T, Fault>>,
+{
+    let winners = normal::winners(records);
+    for _ in 0..MOST_ROUNDS {
+        let plan = Plan::make(env, tenant, records, &winners).await?;
+        let begun = Instant::now();
+        vectors.fill(plan.chunks_without_vector()).await?;
+        took("embed", begun);
+        crash::at(Point::RememberPrepared)?;
+        let mut opened = begin().await?;
+        let begun = Instant::now();
+        if write::write(opened.as_mut(), &plan, vectors).await? {
+            took("write", begun);
+            crash::at(Point::RememberWritten)?;
+            let batch = plan.outcome(records, vectors);
+            for record in &batch.records {
+                let change = record.change.as_str();
+                metrics::counter!("tributary_documents_remembered_total", "change" => change).increment(1);
+            }
+            return Ok((opened, batch));
+        }
+    }
+    Err(Fault::Transient(anyhow::anyhow!("others keep writing the same documents")))
+}
+
+/// Records how long a step took, for `bench remember` and for tuning.
+fn took(step: &'static str, since: Instant) {
+    metrics::histogram!("tributary_remember_seconds", "step" => step).record(since.elapsed().as_secs_f64());
+}

@@ -1,0 +1,250 @@
+//! What a batch will write, decided before its transaction opens: what changes, into which chunks, and which stored chunks stay.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use domain::text::{self, Chunk};
+use domain::{DocumentId, Fault, Record, TenantId};
+use store::memory::{Kept, Seen, VectorTable, chunks, documents};
+use store::spend::Spent;
+use uuid::Uuid;
+
+use super::normal::{self, Normal};
+use super::vectors::Vectors;
+use super::{Batch, Change, Remembered, took};
+use crate::Env;
+use crate::memory::embed::TenantEmbedder;
+
+pub(super) struct Plan<'a> {
+    pub tenant_id: TenantId,
+    /// Where the batch's vectors go.
+    pub table: &'a VectorTable,
+    pub steps: Vec<Step<'a>>,
+    /// The batch's languages, if the tenant has no memory yet or not in all of them.
+    pub new_langs: Option<Vec<&'a str>>,
+}
+
+/// What is done about one document.
+pub(super) struct Step<'a> {
+    pub normal: &'a Normal,
+    /// Of its record in the batch.
+    index: usize,
+    pub id: DocumentId,
+    /// What was stored of it when the plan was made.
+    pub seen: Option<Seen>,
+    pub change: Change,
+    pub lang: &'a str,
+    pub chunks: Vec<Chunk>,
+    /// For each of `chunks` the stored chunk that it is.
+    pub kept: Vec<Option<Kept>>,
+    /// Stored chunks that the document no longer has.
+    pub gone: Vec<Uuid>,
+}
+
+impl<'a> Plan<'a> {
+    /// Reads what is stored of the winners, cuts what changed, and matches its chunks with the stored ones.
+    pub async fn make(
+        env: &'a Env,
+        tenant: &'a TenantEmbedder,
+        records: &'a [Normal],
+        winners: &[usize],
+    ) -> Result<Self, Fault> {
+        let (tenant_id, table) = (tenant.tenant_id, &tenant.table);
+        let begun = Instant::now();
+        let mut conn = env.db.acquire().await?;
+        let named: Vec<&Record> = winners.iter().map(|index| &records[*index].record).collect();
+        let seen = documents::look(&mut conn, tenant_id, &named).await?;
+        let mut seen: HashMap<(Uuid, String), Seen> =
+            seen.into_iter().map(|seen| ((seen.source_id, seen.external_id.clone()), seen)).collect();
+        took("look", begun);
+
+        let begun = Instant::now();
+        let mut steps: Vec<Step> = winners
+            .iter()
+            .map(|index| {
+                let normal = &records[*index];
+                let seen = seen.remove(&(normal.record.source_id.0, normal.record.external_id.clone()));
+                Step::new(*index, normal, seen, table.model(), env.config.text_lang.as_str())
+            })
+            .collect();
+        took("cut", begun);
+
+        let begun = Instant::now();
+        let rewritten: Vec<Uuid> = steps.iter().filter(|step| step.is_rewritten()).map(|step| step.id.0).collect();
+        let mut stored: HashMap<Uuid, Vec<Kept>> = HashMap::new();
+        if !rewritten.is_empty() {
+            for kept in chunks::of_documents(&mut conn, tenant_id, table, &rewritten).await? {
+                stored.entry(kept.document_id).or_default().push(kept);
+            }
+        }
+        for step in &mut steps {
+            step.match_chunks(stored.remove(&step.id.0).unwrap_or_default());
+        }
+        took("compare", begun);
+
+        let langs: HashSet<&str> = steps.iter().map(|step| step.lang).collect();
+        let new_langs = tenant.memory.is_new_to(&langs).then(|| langs.into_iter().collect());
+        Ok(Self { tenant_id, table, steps, new_langs })
+    }
+
+    /// The chunks of all documents that need a vector.
+    pub fn chunks_without_vector(&self) -> impl Iterator<Item = &Chunk> {
+        self.steps.iter().flat_map(Step::chunks_without_vector)
+    }
+
+    /// What the batch's vectors took, in all rounds.
+    pub fn spent(&self, vectors: &Vectors<'_>) -> Spent {
+        let n_documents = self.steps.iter().filter(|step| step.n_embedded(vectors) > 0).count();
+        Spent { documents: i64::try_from(n_documents).unwrap_or(i64::MAX), ..vectors.spent() }
+    }
+
+    /// The outcome once the plan is written. A record that lost to another version in the batch is superseded.
+    pub fn outcome(&self, records: &[Normal], vectors: &Vectors<'_>) -> Batch {
+        let by_key: HashMap<(Uuid, &str), &Step> = self.steps.iter().map(|step| (step.normal.key(), step)).collect();
+        let mut outcomes = Vec::with_capacity(records.len());
+        for (index, record) in records.iter().enumerate() {
+            let Some(step) = by_key.get(&record.key()) else { continue };
+            let is_winner = step.index == index;
+            outcomes.push(Remembered {
+                id: step.id,
+                change: if is_winner { step.change } else { Change::Superseded },
+                n_chunks: step.chunks.len(),
+                n_embedded: if is_winner { step.n_embedded(vectors) } else { 0 },
+                is_pending: step.is_pending(vectors),
+            });
+        }
+        Batch { records: outcomes, spent: self.spent(vectors) }
+    }
+}
+
+impl<'a> Step<'a> {
+    fn new(index: usize, normal: &'a Normal, seen: Option<Seen>, model: &str, default_lang: &'a str) -> Self {
+        let change = change(seen.as_ref(), normal, model);
+        let is_cut = matches!(change, Change::Created | Change::Updated);
+        Self {
+            normal,
+            index,
+            id: seen.as_ref().map_or_else(DocumentId::new, |seen| DocumentId(seen.id)),
+            seen,
+            change,
+            lang: text::detect_lang(&normal.text).unwrap_or(default_lang),
+            chunks: if is_cut { text::chunks(&normal.text) } else { Vec::new() },
+            kept: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    /// Whether a stored document gets another text, or none.
+    pub fn is_rewritten(&self) -> bool {
+        self.seen.is_some() && matches!(self.change, Change::Updated | Change::Deleted)
+    }
+
+    /// Finds each chunk among the stored ones; the rest of those is gone.
+    fn match_chunks(&mut self, stored: Vec<Kept>) {
+        let mut stored: HashMap<(Vec<u8>, i32), Kept> =
+            stored.into_iter().map(|kept| ((kept.hash.clone(), kept.occurrence), kept)).collect();
+        self.kept = self.chunks.iter().map(|chunk| stored.remove(&(chunk.hash.to_vec(), chunk.occurrence))).collect();
+        self.gone = stored.into_values().map(|kept| kept.id).collect();
+    }
+
+    fn chunks_without_vector(&self) -> impl Iterator<Item = &Chunk> {
+        let lacks = |(_, kept): &(&Chunk, &Option<Kept>)| kept.as_ref().is_none_or(|kept| !kept.has_vector);
+        self.chunks.iter().zip(&self.kept).filter(lacks).map(|(chunk, _)| chunk)
+    }
+
+    fn n_embedded(&self, vectors: &Vectors<'_>) -> usize {
+        self.chunks_without_vector().filter(|chunk| vectors.get(chunk).is_some()).count()
+    }
+
+    /// Whether some of its vectors could not be made.
+    pub fn is_pending(&self, vectors: &Vectors<'_>) -> bool {
+        self.chunks_without_vector().any(|chunk| vectors.get(chunk).is_none())
+    }
+}
+
+/// Decides what a record means, given what is stored of its document.
+fn change(seen: Option<&Seen>, normal: &Normal, model: &str) -> Change {
+    let is_deleted = normal.record.is_deleted;
+    match seen {
+        Some(seen) if normal::is_newer(seen.source_version, normal.record.source_version) => Change::Superseded,
+        Some(seen) if is_deleted && seen.is_deleted => Change::Unchanged,
+        _ if is_deleted => Change::Deleted,
+        None => Change::Created,
+        Some(seen) if seen.is_deleted || seen.content_sha256 != normal.sha256 => Change::Updated,
+        // The same text, but its vectors are missing or of another model.
+        Some(seen) if seen.n_chunks > 0 && seen.embedding_model.as_deref() != Some(model) => Change::Updated,
+        Some(_) => Change::Unchanged,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{DocumentType, SourceId};
+
+    use super::*;
+
+    fn record(text: &str, version: i64, is_deleted: bool) -> Normal {
+        Normal::of(Record {
+            source_version: Some(version),
+            is_deleted,
+            ..Record::new(SourceId(Uuid::nil()), "a", DocumentType::Note, text)
+        })
+    }
+
+    fn stored(text: &str, version: i64, is_deleted: bool, model: Option<&str>) -> Seen {
+        let normal = record(text, version, is_deleted);
+        Seen {
+            id: Uuid::nil(),
+            source_id: Uuid::nil(),
+            external_id: "a".into(),
+            content_sha256: normal.sha256.to_vec(),
+            embedding_model: model.map(Into::into),
+            source_version: Some(version),
+            revision: 1,
+            n_chunks: i32::from(!is_deleted),
+            is_deleted,
+        }
+    }
+
+    #[test]
+    fn a_record_means_what_it_changes() {
+        let current = Some("fast_256");
+        for (what, seen, came, expected) in [
+            ("new", None, record("one", 1, false), Change::Created),
+            ("new and deleted", None, record("", 1, true), Change::Deleted),
+            ("same", Some(stored("one", 1, false, current)), record("one", 2, false), Change::Unchanged),
+            ("changed", Some(stored("one", 1, false, current)), record("two", 2, false), Change::Updated),
+            ("changed, same version", Some(stored("one", 1, false, current)), record("two", 1, false), Change::Updated),
+            ("older", Some(stored("two", 2, false, current)), record("one", 1, false), Change::Superseded),
+            ("no vectors", Some(stored("one", 1, false, None)), record("one", 1, false), Change::Updated),
+            ("another model's", Some(stored("one", 1, false, Some("b_8"))), record("one", 1, false), Change::Updated),
+            ("deleted", Some(stored("one", 1, false, current)), record("", 2, true), Change::Deleted),
+            ("deleted again", Some(stored("", 2, true, None)), record("", 3, true), Change::Unchanged),
+            ("late for a deletion", Some(stored("", 2, true, None)), record("one", 1, false), Change::Superseded),
+            ("back after a deletion", Some(stored("", 2, true, None)), record("one", 3, false), Change::Updated),
+        ] {
+            assert_eq!(change(seen.as_ref(), &came, "fast_256"), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_keeps_its_row_by_hash_and_occurrence() {
+        let normal = record("One paragraph.", 1, false);
+        let seen = stored("Another.", 1, false, None);
+        let mut step = Step::new(0, &normal, Some(seen), "fast_256", "simple");
+        let kept = |nth: u128, hash: &[u8], has_vector| Kept {
+            id: Uuid::from_u128(nth),
+            document_id: Uuid::nil(),
+            hash: hash.to_vec(),
+            occurrence: 0,
+            has_vector,
+        };
+        let hash = step.chunks[0].hash;
+        step.match_chunks(vec![kept(1, &hash, false), kept(2, &[0; 32], true)]);
+        assert_eq!(step.kept[0].as_ref().map(|kept| kept.id), Some(Uuid::from_u128(1)));
+        assert_eq!(step.gone, [Uuid::from_u128(2)]);
+        assert_eq!(step.chunks_without_vector().count(), 1, "it stays, and still needs its vector");
+        step.match_chunks(vec![kept(1, &hash, true)]);
+        assert_eq!(step.chunks_without_vector().count(), 0);
+    }
+}

@@ -1,0 +1,147 @@
+//! Writes a plan in the caller's transaction, after comparing everything again under lock.
+
+use domain::text::Chunk;
+use domain::{ChunkId, Fault, Notice, Op, Record};
+use store::Tx;
+use store::memory::{Moved, NewChunk, Seen, Stored, chunks, documents, mentions};
+use store::queue::Queue;
+use uuid::Uuid;
+
+use super::Change;
+use super::plan::{Plan, Step};
+use super::vectors::Vectors;
+use crate::work::Lane as _;
+use crate::work::lanes::embed::Embed;
+
+/// How many rows one statement writes: a large file is written in slices, as each statement has its time limit.
+const SLICE: usize = 2_000;
+
+/// Writes everything. Returns `false` when somebody else wrote one of the documents since the plan was made: then the transaction must
+/// be rolled back.
+pub(super) async fn write(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<bool, Fault> {
+    if let Some(langs) = &plan.new_langs {
+        store::memory::ensure_tenant(tx, plan.tenant_id, plan.table.model(), langs).await?;
+    }
+    if !insert_new(tx, plan, vectors).await? || !lock_unchanged(tx, plan).await? {
+        return Ok(false);
+    }
+    let touched = update(tx, plan, vectors).await?;
+    write_chunks(tx, plan, vectors).await?;
+    replace_mentions(tx, plan, &touched).await?;
+    let pending: Vec<Embed> =
+        plan.steps.iter().filter(|step| step.is_pending(vectors)).map(|step| Embed { document_id: step.id }).collect();
+    if !pending.is_empty() {
+        Queue::new(Embed::NAME)?.send(tx, plan.tenant_id, &pending).await?;
+    }
+    // After the documents, as in lane `embed`: two transactions never wait for each other in a ring.
+    vectors.settle(tx, &plan.spent(vectors)).await?;
+    if plan.steps.iter().any(|step| !matches!(step.change, Change::Unchanged | Change::Superseded)) {
+        tx.notify(Notice {
+            tenant_id: Some(plan.tenant_id),
+            kind: "documents".into(),
+            id: String::new(),
+            op: Op::Update,
+            ids: Vec::new(),
+        });
+    }
+    Ok(true)
+}
+
+/// Inserts new documents; `false` when somebody else inserted one of them first.
+async fn insert_new(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<bool, Fault> {
+    let new: Vec<Stored> =
+        plan.steps.iter().filter(|step| step.seen.is_none()).map(|step| stored(plan, step, vectors)).collect();
+    Ok(new.is_empty() || documents::insert(tx, plan.tenant_id, &new).await?.len() == new.len())
+}
+
+/// Locks the stored documents; `false` when one is no longer as the plan saw it.
+async fn lock_unchanged(tx: &mut Tx, plan: &Plan<'_>) -> Result<bool, Fault> {
+    let old: Vec<&Seen> = plan.steps.iter().filter_map(|step| step.seen.as_ref()).collect();
+    if old.is_empty() {
+        return Ok(true);
+    }
+    let ids: Vec<Uuid> = old.iter().map(|seen| seen.id).collect();
+    let now = documents::lock(tx, plan.tenant_id, &ids).await?;
+    Ok(old.iter().all(|seen| now.contains(seen)))
+}
+
+/// Updates stored documents. Returns those with the same text whose payload, version or times moved.
+async fn update(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<Vec<Uuid>, Fault> {
+    let is_same = |step: &&Step| step.change == Change::Unchanged;
+    let same: Vec<(Uuid, &Record)> =
+        plan.steps.iter().filter(is_same).map(|step| (step.id.0, &step.normal.record)).collect();
+    let touched = if same.is_empty() { Vec::new() } else { documents::touch(tx, plan.tenant_id, &same).await? };
+    let changed: Vec<Stored> =
+        plan.steps.iter().filter(|step| step.is_rewritten()).map(|step| stored(plan, step, vectors)).collect();
+    if !changed.is_empty() {
+        documents::update(tx, plan.tenant_id, &changed).await?;
+    }
+    Ok(touched)
+}
+
+async fn write_chunks(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<(), Fault> {
+    let (mut new, mut moved, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    let mut made: Vec<(Uuid, Uuid, &[f32])> = Vec::new();
+    for step in &plan.steps {
+        gone.extend(&step.gone);
+        let (document_id, title, lang) = (step.id, step.normal.title.as_deref(), step.lang);
+        for (ordinal, (chunk, kept)) in step.chunks.iter().zip(&step.kept).enumerate() {
+            let id = match kept {
+                Some(kept) => {
+                    moved.push(Moved { id: kept.id, ordinal, title, lang });
+                    kept.id
+                }
+                None => {
+                    let (id, Chunk { text, hash, occurrence }) = (ChunkId::new(), chunk);
+                    let occurrence = *occurrence;
+                    new.push(NewChunk { id, document_id, ordinal, title, lang, text, hash, occurrence });
+                    id.0
+                }
+            };
+            let has_vector = kept.as_ref().is_some_and(|kept| kept.has_vector);
+            made.extend(vectors.get(chunk).filter(|_| !has_vector).map(|vector| (id, document_id.0, vector)));
+        }
+    }
+    if !gone.is_empty() {
+        chunks::remove(tx, plan.tenant_id, &gone).await?;
+    }
+    if !moved.is_empty() {
+        chunks::move_kept(tx, plan.tenant_id, &moved).await?;
+    }
+    for slice in new.chunks(SLICE) {
+        chunks::insert(tx, plan.tenant_id, slice).await?;
+    }
+    for slice in made.chunks(SLICE) {
+        chunks::insert_vectors(tx, plan.tenant_id, plan.table, slice).await?;
+    }
+    Ok(())
+}
+
+/// Replaces what the written documents mention, and marks the clients concerned.
+async fn replace_mentions(tx: &mut Tx, plan: &Plan<'_>, touched: &[Uuid]) -> Result<(), Fault> {
+    let is_written = |step: &&Step| match step.change {
+        Change::Unchanged => touched.contains(&step.id.0),
+        Change::Superseded => false,
+        Change::Created | Change::Updated | Change::Deleted => true,
+    };
+    let records = plan.steps.iter().filter(is_written).map(|step| &step.normal.record);
+    let mentioning: Vec<&Record> = records.filter(|record| record.mentions.is_some()).collect();
+    if !mentioning.is_empty() {
+        mentions::replace(tx, plan.tenant_id, &mentioning).await?;
+    }
+    Ok(())
+}
+
+fn stored<'s>(plan: &'s Plan<'_>, step: &'s Step<'_>, vectors: &Vectors<'_>) -> Stored<'s> {
+    let has_vectors = !step.is_pending(vectors) && !step.chunks.is_empty();
+    Stored {
+        id: step.id,
+        record: &step.normal.record,
+        title: step.normal.title.as_deref(),
+        text: &step.normal.text,
+        lang: step.lang,
+        content_sha256: &step.normal.sha256,
+        n_chunks: step.chunks.len(),
+        embedding_model: has_vectors.then(|| plan.table.model()),
+    }
+}
