@@ -1,4 +1,4 @@
-//! What is known of clients (table `client_intelligence`), and which of it has to be derived again.
+//! Clients: their facts (table `client_intelligence`), and marks on those whose facts must be derived again.
 
 use chrono::{DateTime, Utc};
 use domain::document::CLIENT_PREFIX;
@@ -10,13 +10,14 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// A client that was marked. What was derived counts only if nobody marked it since.
+/// A client that is marked. Facts derived for it are written only if it was not marked again meanwhile.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Dirty {
     pub external_id: String,
     pub marks: i64,
 }
 
+/// Lists marked clients of a source.
 pub async fn dirty(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -33,7 +34,7 @@ pub async fn dirty(
     .await?)
 }
 
-/// Sources with clients that have waited for so long: whoever should have derived them has died.
+/// Finds sources with clients that have been marked for more than a minute: the item that should derive them was lost.
 pub async fn neglected(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<(Uuid, Uuid)>> {
     Ok(sqlx::query_as(
         "select distinct tenant_id, source_id from tributary.dirty_clients where marked_at < coalesce($1, now()) - interval '1 minute'",
@@ -43,7 +44,7 @@ pub async fn neglected(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Re
     .await?)
 }
 
-/// A record that a client's facts may rest on, and for which client.
+/// A record that a client's facts may rest on. The type stays a text: the provider's own code reads it.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Told {
     pub client: String,
@@ -54,7 +55,7 @@ pub struct Told {
     pub source_updated_at: Option<DateTime<Utc>>,
 }
 
-/// The clients' own records, those they mention, and those of `types` that mention them; nothing of what is deleted.
+/// Reads the clients' own records, those they mention, and those of `types` that mention them. Deleted ones are left out.
 pub async fn told(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -71,7 +72,7 @@ pub async fn told(
         .await?)
 }
 
-/// Takes marks off; returns the clients that nobody has marked since they were read, and only those may be written.
+/// Removes marks. Returns the clients that were not marked again since they were read; only those may be written.
 pub async fn unmark(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -94,7 +95,7 @@ pub async fn unmark(
     .await?)
 }
 
-/// Which of these clients have a text of their own.
+/// Finds which of these clients have a document of their own.
 pub async fn with_text(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -112,7 +113,7 @@ pub async fn with_text(
     .await?)
 }
 
-/// What was derived of one client.
+/// The facts derived for one client.
 #[derive(Clone, Debug)]
 pub struct Derived {
     pub external_id: String,
@@ -124,7 +125,7 @@ pub struct Derived {
     pub document_id: Option<Uuid>,
 }
 
-/// Writes what differs.
+/// Writes derived facts where they differ; returns how many rows.
 pub async fn upsert(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -150,7 +151,7 @@ pub async fn upsert(
     Ok(written.rows_affected())
 }
 
-/// Withdraws clients whose own record is gone.
+/// Removes clients whose own record is gone.
 pub async fn withdraw(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -184,20 +185,20 @@ pub struct Client {
     pub document_id: Option<Uuid>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-    /// How many of those that were asked for have this name.
+    /// How many of the clients asked for have this name.
     pub n_alike: i64,
-    /// What its own record is called: the person, where the client is named after a company.
+    /// The title of its own record: the person, where the client is named after a company.
     pub record_title: Option<String>,
 }
 
 impl Client {
-    /// A person at a client.
+    /// Whether it is a person at a client.
     pub fn is_contact(&self) -> bool {
         self.external_id.as_deref().is_some_and(|id| id.starts_with("contact:"))
     }
 }
 
-/// Which clients to show.
+/// Which clients to list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter<'a> {
     pub only: Option<ClientId>,
@@ -205,12 +206,12 @@ pub struct Filter<'a> {
     pub named: Option<&'a str>,
     /// Exactly this name, in any case.
     pub alike: Option<&'a str>,
-    /// One of each name.
+    /// Only one of each name.
     pub is_grouped: bool,
     pub limit: i64,
 }
 
-/// The caller's clients by name; by the transaction's own row security.
+/// Lists the caller's clients by name. Row security of the transaction decides which those are.
 pub async fn list(conn: &mut PgConnection, filter: Filter<'_>) -> Result<Vec<Client>> {
     Ok(sqlx::query_as(include_str!("sql/clients_list.sql"))
         .bind(filter.only.map(|id| id.0))
@@ -233,7 +234,7 @@ pub struct Cited {
     pub source_updated_at: Option<DateTime<Utc>>,
 }
 
-/// Documents by id; by the transaction's own row security.
+/// Reads documents by id, as row security of the transaction allows.
 pub async fn cited(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Cited>> {
     Ok(sqlx::query_as(
         "select id, external_id, document_type, title, source_updated_at from public.source_documents
@@ -244,8 +245,8 @@ pub async fn cited(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Cited>> 
     .await?)
 }
 
-/// The clients that documents are of, as (document, client): a client's own text, or the record that it is made of. By the transaction's own
-/// row security.
+/// Finds the clients of documents, as (document, client): a document may be a client's own text, or the record that the client is made
+/// of. Row security of the transaction applies.
 pub async fn of_documents(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(Uuid, Uuid)>> {
     Ok(sqlx::query_as(
         "select d.id, c.id from public.source_documents d

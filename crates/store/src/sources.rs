@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{OnConstraint as _, Result, Tx};
 
-/// A source as lanes and pages need it. No token is in it.
+/// An account at a provider, without its tokens.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Source {
     pub id: Uuid,
@@ -35,7 +35,7 @@ pub struct Source {
     pub created_at: DateTime<Utc>,
     /// Documents that are not deleted.
     pub n_documents: i64,
-    /// Records that could not be read and nobody has decided about.
+    /// Records that could not be read and that wait for a decision.
     pub n_failures: i64,
     /// The job that is pending, running or paused.
     pub live_job: Option<Uuid>,
@@ -83,7 +83,7 @@ pub async fn ensure_manual(conn: &mut PgConnection, tenant_id: TenantId) -> Resu
     Ok(SourceId(sqlx::query_scalar(known).bind(tenant_id.0).fetch_one(conn).await?))
 }
 
-/// What a new source is.
+/// A source to be added.
 #[derive(Debug)]
 pub struct NewSource<'a> {
     /// The provider's name.
@@ -94,7 +94,7 @@ pub struct NewSource<'a> {
     pub scopes: &'a [String],
 }
 
-/// Adds a source; a conflict when the account is connected already.
+/// Adds a source. A conflict when the account is connected already.
 pub async fn insert(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -120,7 +120,7 @@ pub async fn insert(
     Ok(id)
 }
 
-/// The accounts at providers, the oldest first, or just one; by the transaction's own row security, or for the service by tenant.
+/// Lists accounts at providers, oldest first, or only one: those that the transaction's row security allows, of this tenant.
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, only: Option<SourceId>) -> Result<Vec<Source>> {
     select(conn, tenant_id, only, true).await
 }
@@ -143,12 +143,12 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> 
     Ok(list(conn, tenant_id, Some(id)).await?.pop())
 }
 
-/// The same without counting what it holds: those numbers are 0.
+/// Reads a source without counting its documents and failures: those numbers are 0.
 pub async fn load(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<Source>> {
     Ok(select(conn, tenant_id, Some(id), false).await?.pop())
 }
 
-/// The source of an account: the one that is connected, else the newest that was let go; none that is being forgotten.
+/// Finds the source of an account: the connected one, else the newest disconnected one. One that is being forgotten does not count.
 pub async fn of_account(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -169,7 +169,7 @@ pub async fn of_account(
     Ok(id.map(SourceId))
 }
 
-/// How a source that was connected anew is read, and what was allowed. Another transport has other cursors, so it is read anew.
+/// Sets transport and scopes of a source that was connected again. Another transport has other cursors, so these are dropped.
 pub async fn set_access(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -190,7 +190,7 @@ pub async fn set_access(
     Ok(())
 }
 
-/// Sets how a source is; `false` when it was so already. Pages are told after the commit.
+/// Sets a source's status; `false` when it was so already. Pages are notified after the commit.
 pub async fn set_status(
     tx: &mut Tx,
     at: Option<DateTime<Utc>>,
@@ -215,7 +215,7 @@ pub async fn set_status(
     Ok(set.rows_affected() == 1)
 }
 
-/// The provider says no to what we ask for, for a reason that is a code. Nothing where a person has paused it or let it go since.
+/// Marks a source as refused by its provider, with a code for why. Does nothing if a person has paused or disconnected it since.
 pub async fn set_refused(
     tx: &mut Tx,
     at: Option<DateTime<Utc>>,
@@ -237,14 +237,14 @@ pub async fn set_refused(
     Ok(())
 }
 
-/// How it is now, which stays so until the transaction ends, with its tokens.
+/// Reads a source's status and locks the row: status and tokens stay as they are until the transaction ends.
 pub async fn locked_status(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<SourceStatus>> {
     let sql = "select status from public.connected_sources where tenant_id = $1 and id = $2 for no key update";
     let status: Option<String> = sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?;
     status.map(crate::word).transpose()
 }
 
-/// A source that needs a person, without what it holds.
+/// A source that needs a person.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Unwell {
     pub id: Uuid,
@@ -254,7 +254,7 @@ pub struct Unwell {
     pub status_message: Option<String>,
 }
 
-/// The tenant's sources that do not go on by themselves; not those that a person stopped.
+/// Lists the tenant's sources that do not continue by themselves; not those that a person stopped.
 pub async fn unwell(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Unwell>> {
     Ok(sqlx::query_as(
         "select id, provider, status, status_message from public.connected_sources
@@ -265,7 +265,7 @@ pub async fn unwell(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<
     .await?)
 }
 
-/// Whether it may be read on.
+/// Whether it may be synced.
 pub async fn is_synced(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<bool> {
     Ok(sqlx::query_scalar(
         "select exists (select from public.connected_sources
@@ -277,7 +277,7 @@ pub async fn is_synced(conn: &mut PgConnection, tenant_id: TenantId, id: SourceI
     .await?)
 }
 
-/// When it is synced next, by itself; never while none is set.
+/// Sets when it is synced next; `None` means not by itself.
 pub async fn set_next_sync(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -293,7 +293,7 @@ pub async fn set_next_sync(
     Ok(())
 }
 
-/// How often it is synced by itself; a minute at least.
+/// Sets how often it is synced by itself; at least a minute.
 pub async fn set_sync_every(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId, every: Duration) -> Result<()> {
     sqlx::query(
         "update public.connected_sources set sync_every = make_interval(secs => greatest($3, 60)),
@@ -308,7 +308,7 @@ pub async fn set_sync_every(conn: &mut PgConnection, tenant_id: TenantId, id: So
     Ok(())
 }
 
-/// Writes down that a pass came to its end: from here the next delta starts.
+/// Records that a pass has ended. The next delta starts from its cursors.
 pub async fn finish_pass(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -331,7 +331,7 @@ pub async fn finish_pass(
     Ok(())
 }
 
-/// A source whose time for a sync has come.
+/// A source that is due for a sync.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Due {
     pub tenant_id: Uuid,
@@ -339,7 +339,7 @@ pub struct Due {
     pub sync_every_secs: f64,
 }
 
-/// Takes one of those, and locks it: its next time is the caller's to set.
+/// Locks one source that is due. The caller sets its next time.
 pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Option<Due>> {
     Ok(sqlx::query_as(
         "select s.tenant_id, s.id, extract(epoch from s.sync_every)::float8 as sync_every_secs
@@ -352,7 +352,7 @@ pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Res
     .await?)
 }
 
-/// Something that happened to a source, in words.
+/// An event in the life of a source, in words.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Event {
     pub id: Uuid,
@@ -382,7 +382,7 @@ impl Tone {
     }
 }
 
-/// Writes down what happened; the same again within a minute is said once.
+/// Records an event. The same text within a minute is recorded once.
 pub async fn tell(
     tx: &mut Tx,
     at: Option<DateTime<Utc>>,
@@ -411,7 +411,7 @@ pub async fn tell(
     Ok(())
 }
 
-/// What happened lately, the newest first, to one source or to all of the tenant's.
+/// Lists events of one source or of all the tenant's sources, newest first.
 pub async fn events(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -430,7 +430,7 @@ pub async fn events(
     .await?)
 }
 
-/// How many documents of each type a source has.
+/// Counts a source's documents by type.
 pub async fn counts(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Vec<(String, i64)>> {
     Ok(sqlx::query_as(
         "select document_type, count(*) from public.source_documents
@@ -442,7 +442,7 @@ pub async fn counts(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) 
     .await?)
 }
 
-/// Pages look again.
+/// The notice that makes pages load the source again.
 pub fn changed(tenant_id: TenantId, id: SourceId) -> Notice {
     Notice { tenant_id: Some(tenant_id), kind: "sources".into(), id: id.to_string(), op: Op::Update, ids: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! Builds the index of a large tenant's vectors, while everybody goes on writing and searching.
+//! Builds the index over a large tenant's vectors, without blocking writers or searches.
 
 use std::time::Duration;
 

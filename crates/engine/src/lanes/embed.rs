@@ -1,4 +1,4 @@
-//! Embeds what could not be embedded when it was remembered: the embedder was away, or answered nonsense, or the month's money was spent.
+//! Embeds documents that could not be embedded when they were remembered: the embedder was away or wrong, or the month's money was spent.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::memory::embed::{Embedded, TenantEmbedder};
 use crate::memory::{Reservation, reserve};
 use crate::work::{Lane, Lease, Outcome};
 
-/// A reservation lapses after ten minutes.
+/// How long to wait while calls under way may use up the month's money; their reservations lapse after ten minutes.
 const OTHERS_CALLS: Duration = Duration::from_secs(120);
 
 #[derive(Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Embed {
 impl Lane for Embed {
     const NAME: &'static str = "embed";
     const BATCH: u32 = 8;
-    /// About two days of trying: an embedder may be away for a weekend, and nothing is lost meanwhile.
+    /// About two days: an embedder may be away for a weekend.
     const MAX_ATTEMPTS: i32 = 300;
 
     /// Safe to repeat: only chunks without a vector are embedded, and a text that changed meanwhile is not marked.
@@ -49,7 +49,7 @@ impl Lane for Embed {
             }
         };
         let Embedded { vectors, spent, fault } = embedder.embed_documents(&texts).await?;
-        // With a part of them it has got on, and goes on with the rest.
+        // A part of the vectors is progress: they are kept, and the item continues with the rest.
         let is_whole = fault.is_none();
         let mut effect = if is_whole { lease.begin(env).await? } else { lease.begin_step(env).await? };
         let still = documents::lock(&mut effect, tenant_id, &[pending.id]).await?;
@@ -61,7 +61,7 @@ impl Lane for Embed {
                 documents::mark_embedded(&mut effect, tenant_id, &pending, &table).await?;
             }
         }
-        // After the document, as in `remember`: nobody waits in a ring.
+        // After the document, as in `remember`: two transactions never wait for each other in a ring.
         if embedder.is_service() && spent.calls > 0 {
             let (spent, reservations) = (Spent { documents: i64::from(is_whole), ..spent }, reservation.as_slice());
             spend::settle(&mut effect, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
@@ -71,7 +71,7 @@ impl Lane for Embed {
     }
 }
 
-/// Months are UTC's, as in `usage`.
+/// How long until the next month begins, in UTC as in table `usage`.
 fn until_next_month(now: DateTime<Utc>) -> Duration {
     let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
     let begins = first.map(|first| first.and_time(NaiveTime::MIN).and_utc());

@@ -1,4 +1,4 @@
-//! Forgets a source: everything that came from it goes, step by step, and at last the source itself.
+//! Forgets a source: removes everything that came from it step by step, and at last the source itself.
 
 use domain::{Fault, SourceId, SourceStatus};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::Env;
 use crate::work::{Lane, Lease, Outcome};
 
-/// Documents that one commit removes.
+/// How many documents one commit removes.
 const STEP: i64 = 500;
 
 #[derive(Serialize, Deserialize)]
@@ -22,12 +22,12 @@ impl Lane for Forget {
     const NAME: &'static str = "forget";
     const IS_LONG: bool = true;
 
-    /// Safe to repeat: what is gone is gone, and the count of it is in the commit that removed it.
+    /// Safe to repeat: each commit removes documents and counts them.
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
         let tenant_id = lease.tenant_id()?;
         loop {
             let mut effect = lease.begin_step(env).await?;
-            // One that was given up may be replayed after somebody has connected the account again.
+            // A buried item may be replayed after somebody has connected the account again.
             let status = sources::locked_status(&mut effect, tenant_id, self.source_id).await?;
             if status.is_some_and(|status| status != SourceStatus::Disconnected) {
                 return Ok(Outcome::Cancel("its source was connected again"));

@@ -1,4 +1,4 @@
-//! Remembers activities: on arrival with what the event said, and again with what an agent made of it. One document each.
+//! Remembers activities as one document each: on arrival with the content of the event, and again with an agent's results.
 
 use domain::{ActivityId, ActivityType, DocumentType, Fault, Record, SourceId};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ impl Lane for RememberActivity {
     }
 }
 
-/// An activity as a document: subject, parties and text, then what was made of it.
+/// Makes a document of an activity: parties and text, then the agent's summary and facts.
 fn record(source_id: SourceId, activity: ToRemember) -> Result<Record, String> {
     let r#type: ActivityType = activity.r#type.parse()?;
     let field =
@@ -94,14 +94,14 @@ fn record(source_id: SourceId, activity: ToRemember) -> Result<Record, String> {
     })
 }
 
-/// A summary made without a model is how the text begins: the document says that already.
+/// Whether a summary repeats the text: without a model it is the beginning of it.
 fn repeats(summary: &str, subject: &str, said: &str) -> bool {
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let summary = flat(summary);
     format!("{}: {}", flat(subject), flat(said)).contains(summary.trim_end_matches('…'))
 }
 
-/// An agent's facts are strings, or objects that say it in some field.
+/// A fact as a line of a list. Agents send strings, or objects whose fields hold the text.
 fn fact(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),

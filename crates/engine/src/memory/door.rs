@@ -1,4 +1,4 @@
-//! The direct door: a note or a file becomes a document of the tenant's own `manual` source, searchable when the answer is given.
+//! The direct door: a note or a file becomes a document of the tenant's own `manual` source, searchable as soon as the call returns.
 
 use bytes::Bytes;
 use domain::{DocumentType, Fault, Record, TenantId, hex, text};
@@ -8,21 +8,21 @@ use store::sources;
 use super::{Remembered, remember};
 use crate::Env;
 
-/// What somebody hands in.
+/// A note or a file as it was handed in.
 #[derive(Clone, Debug, Default)]
 pub struct Incoming {
     pub content: Bytes,
-    /// A file's own name: told, never used as a path.
+    /// The file's own name. It is shown, never used as a path.
     pub file_name: Option<String>,
-    /// As the sender says; else the name's ending decides, else it is plain text.
+    /// As the sender states it. Without it the ending of the name decides, else it is plain text.
     pub content_type: Option<String>,
     pub title: Option<String>,
-    /// Sent again under the same name it is the same document; without one its content is its name.
+    /// Sent again under the same name it is the same document. Without a name the hash of its text is its name.
     pub external_id: Option<String>,
     pub metadata: Map<String, Value>,
 }
 
-/// Why something was not taken.
+/// Why a note or a file was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("there is no text in it")]
@@ -104,7 +104,7 @@ fn format(incoming: &Incoming) -> Result<Format, Refusal> {
     match (told, ending.as_deref()) {
         (Some("text/html" | "application/xhtml+xml"), _) => Ok(Format::Html),
         (Some(told), _) if told.starts_with("text/") => Ok(Format::Text),
-        // What programs say when they do not know.
+        // Programs send octet-stream when they do not know the type.
         (None | Some("" | "application/octet-stream"), ending) => match ending {
             Some("html" | "htm" | "xhtml") => Ok(Format::Html),
             None | Some("txt" | "text" | "md" | "markdown" | "log" | "csv" | "rst" | "adoc") => Ok(Format::Text),

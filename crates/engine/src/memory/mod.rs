@@ -1,4 +1,4 @@
-//! Memory: one way in (`remember`), one way to ask (`recall`), and the door for files and notes.
+//! Memory: one way in (`remember`), one way to ask (`recall`), the door for files and notes, and the embedders that both need.
 
 mod budget;
 pub mod door;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::work::lanes;
+use engine::lanes;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use store::functions::{self, FUNCTIONS, Function};
 use store::migrate::{self, Applied, MIGRATIONS, Migration};

@@ -1,4 +1,4 @@
-//! Chunks and their vectors. A chunk is known by (document, hash, occurrence): one that only moved keeps its row and its vector.
+//! Chunks and their vectors. A chunk is identified by (document, hash, occurrence): one that only moved keeps its row and its vector.
 
 use domain::{ChunkId, DocumentId, TenantId};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{HalfVec, VectorTable};
 use crate::Result;
 
-/// A chunk that is stored.
+/// A stored chunk.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Kept {
     pub id: Uuid,
@@ -31,7 +31,7 @@ pub struct NewChunk<'a> {
     pub occurrence: i32,
 }
 
-/// The chunks of documents, and which of them have a vector of this model.
+/// Reads the chunks of documents, and which of them have a vector in this table.
 pub async fn of_documents(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -42,6 +42,7 @@ pub async fn of_documents(
     Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(documents).fetch_all(conn).await?)
 }
 
+/// Inserts new chunks.
 pub async fn insert(conn: &mut PgConnection, tenant_id: TenantId, chunks: &[NewChunk<'_>]) -> Result<()> {
     let ordinal = |chunk: &NewChunk<'_>| i32::try_from(chunk.ordinal).unwrap_or(i32::MAX);
     sqlx::query(include_str!("../sql/chunks_insert.sql"))
@@ -91,7 +92,7 @@ pub async fn move_kept(conn: &mut PgConnection, tenant_id: TenantId, kept: &[Mov
     Ok(())
 }
 
-/// Vectors of chunks, insert only; one that is there already stays.
+/// Inserts vectors, given as (chunk, document, vector). One that is there already stays.
 pub async fn insert_vectors(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -109,7 +110,7 @@ pub async fn insert_vectors(
     Ok(())
 }
 
-/// Chunks of a document that have no vector of this model yet.
+/// Reads the chunks of a document that have no vector in this table, as (id, text).
 pub async fn without_vectors(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -123,7 +124,7 @@ pub async fn without_vectors(
     Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(document_id.0).fetch_all(conn).await?)
 }
 
-/// A chunk as its document's page shows it.
+/// A chunk as the document's page shows it.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Chunk {
     pub id: Uuid,
@@ -132,7 +133,7 @@ pub struct Chunk {
     pub n_lexemes: i32,
 }
 
-/// The first chunks of one of the caller's documents, in order.
+/// Lists the first chunks of one of the caller's documents, in order.
 pub async fn list(conn: &mut PgConnection, document_id: Uuid, limit: i64) -> Result<Vec<Chunk>> {
     Ok(sqlx::query_as(
         "select id, ordinal, text, length(tsv) as n_lexemes from public.document_chunks where document_id = $1 order by ordinal limit $2",

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::VectorTable;
 use crate::Result;
 
-/// What is stored of a document that a batch is about to write. Read before the embedding, and again under lock.
+/// The stored state of a document that a batch is about to write. It is read before the embedding, and again under lock.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Seen {
     pub id: Uuid,
@@ -23,7 +23,7 @@ pub struct Seen {
     pub is_deleted: bool,
 }
 
-/// A record with what we made of it.
+/// A document to be written: its record and what we made of it.
 #[derive(Clone, Debug)]
 pub struct Stored<'a> {
     pub id: DocumentId,
@@ -34,11 +34,11 @@ pub struct Stored<'a> {
     pub lang: &'a str,
     pub content_sha256: &'a [u8; 32],
     pub n_chunks: usize,
-    /// The model whose vectors it has, all of them; none while some are pending.
+    /// The model of its vectors once it has all of them; none while some are pending.
     pub embedding_model: Option<&'a str>,
 }
 
-/// What a batch's records are now: one query, by source and external id.
+/// Reads the stored state of a batch's documents, by source and external id.
 pub async fn look(conn: &mut PgConnection, tenant_id: TenantId, records: &[&Record]) -> Result<Vec<Seen>> {
     let sources: Vec<Uuid> = records.iter().map(|record| record.source_id.0).collect();
     let externals: Vec<&str> = records.iter().map(|record| record.external_id.as_str()).collect();
@@ -50,12 +50,12 @@ pub async fn look(conn: &mut PgConnection, tenant_id: TenantId, records: &[&Reco
         .await?)
 }
 
-/// The same under lock, in id order, so that two batches never wait for each other in a ring.
+/// Reads the same and locks the rows, in id order, so that two batches never wait for each other in a ring.
 pub async fn lock(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Seen>> {
     Ok(sqlx::query_as(include_str!("../sql/documents_lock.sql")).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
 
-/// Inserts new documents, tombstones included, and returns the ids that went in; one that is missing was inserted by somebody else.
+/// Inserts new documents, tombstones included, and returns the inserted ids. One that is missing was inserted by somebody else.
 pub async fn insert(conn: &mut PgConnection, tenant_id: TenantId, new: &[Stored<'_>]) -> Result<Vec<Uuid>> {
     let columns = Columns::of(new);
     Ok(columns
@@ -64,7 +64,7 @@ pub async fn insert(conn: &mut PgConnection, tenant_id: TenantId, new: &[Stored<
         .await?)
 }
 
-/// Writes changed documents over what is stored.
+/// Overwrites changed documents.
 pub async fn update(conn: &mut PgConnection, tenant_id: TenantId, changed: &[Stored<'_>]) -> Result<()> {
     let columns = Columns::of(changed);
     let updated: Vec<Uuid> = columns
@@ -75,7 +75,7 @@ pub async fn update(conn: &mut PgConnection, tenant_id: TenantId, changed: &[Sto
     Ok(())
 }
 
-/// Text unchanged: payload, version and times move, and only where they did; returns those documents.
+/// Updates payload, version and times of documents whose text is unchanged, where these differ; returns those documents.
 pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[(Uuid, &Record)]) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(include_str!("../sql/documents_touch.sql"))
         .bind(tenant_id.0)
@@ -90,7 +90,7 @@ pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[(Uuid, 
         .await?)
 }
 
-/// One array a column, in the order of documents_insert.sql and documents_update.sql.
+/// The rows as one array per column, in the order of documents_insert.sql and documents_update.sql.
 struct Columns<'a> {
     rows: &'a [Stored<'a>],
 }
@@ -133,7 +133,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A document whose vectors are pending, under lock.
+/// A document whose vectors are pending.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Pending {
     pub id: Uuid,
@@ -141,7 +141,7 @@ pub struct Pending {
     pub revision: i32,
 }
 
-/// A document that waits for vectors of this model, or none when it has them, changed or is gone.
+/// Reads a document that waits for vectors; `None` when it has them, changed, or is gone.
 pub async fn pending(conn: &mut PgConnection, tenant_id: TenantId, id: DocumentId) -> Result<Option<Pending>> {
     Ok(sqlx::query_as(
         "select id, content_sha256, revision from public.source_documents
@@ -153,7 +153,7 @@ pub async fn pending(conn: &mut PgConnection, tenant_id: TenantId, id: DocumentI
     .await?)
 }
 
-/// Says that a document has all its vectors, if its text is still the one that was embedded.
+/// Marks a document as embedded, if its text is still the one that was embedded.
 pub async fn mark_embedded(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -203,18 +203,18 @@ pub struct Document {
 }
 
 impl Document {
-    /// Found by keyword, and waits for its vectors.
+    /// Whether it waits for vectors; it is found by keyword meanwhile.
     pub fn is_pending(&self) -> bool {
         self.n_chunks > 0 && self.embedding_model.is_none() && self.deleted_at.is_none()
     }
 }
 
-/// One of the caller's documents, by its own transaction's row security.
+/// Reads one of the caller's documents. Row security of the transaction decides which those are.
 pub async fn get(conn: &mut PgConnection, id: Uuid) -> Result<Option<Document>> {
     Ok(sqlx::query_as(include_str!("../sql/document_get.sql")).bind(id).fetch_optional(conn).await?)
 }
 
-/// The document that an activity became, if it did yet.
+/// Finds the document of an activity, if it has one yet.
 pub async fn of_activity(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Option<Uuid>> {
     Ok(sqlx::query_scalar(
         "select d.id from public.activities a
@@ -275,23 +275,23 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Found by keyword, and waits for its vectors.
+    /// Whether it waits for vectors; it is found by keyword meanwhile.
     pub fn is_pending(&self) -> bool {
         self.n_chunks > 0 && !self.is_embedded
     }
 }
 
-/// The caller's documents, the newest first; from the one after `before` on.
+/// Lists the caller's documents, newest first, starting after `before`.
 pub async fn list(conn: &mut PgConnection, before: Option<Uuid>, limit: i64) -> Result<Vec<Listed>> {
     Ok(sqlx::query_as(include_str!("../sql/documents_list.sql")).bind(before).bind(limit).fetch_all(conn).await?)
 }
 
-/// What the caller's memory took in last, changed documents among it.
+/// Lists the caller's documents that were created or changed last.
 pub async fn newest(conn: &mut PgConnection, limit: i64) -> Result<Vec<Listed>> {
     Ok(sqlx::query_as(include_str!("../sql/documents_newest.sql")).bind(limit).fetch_all(conn).await?)
 }
 
-/// What one of the caller's sources brought last, changed documents among it.
+/// Lists the documents of one of the caller's sources that were created or changed last.
 pub async fn of_source(conn: &mut PgConnection, source_id: SourceId, limit: i64) -> Result<Vec<Listed>> {
     Ok(sqlx::query_as(include_str!("../sql/documents_of_source.sql"))
         .bind(source_id.0)
@@ -300,12 +300,12 @@ pub async fn of_source(conn: &mut PgConnection, source_id: SourceId, limit: i64)
         .await?)
 }
 
-/// Every type among the caller's documents.
+/// Lists every type that the caller's documents have.
 pub async fn types(conn: &mut PgConnection) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(include_str!("../sql/document_types.sql")).fetch_all(conn).await?)
 }
 
-/// How many documents the caller's memory holds, and how many wait for their vectors.
+/// How many documents the caller has, and how many of them wait for vectors.
 #[derive(Clone, Copy, Debug, Default, Serialize, sqlx::FromRow)]
 pub struct Totals {
     pub documents: i64,

@@ -1,4 +1,4 @@
-//! What search relies on and nobody waits for: counts, rarities, and the index of a large tenant's vectors.
+//! Background upkeep for search: counts, rarities of terms, and the index over a large tenant's vectors.
 
 use domain::TenantId;
 use sqlx::PgConnection;
@@ -7,14 +7,14 @@ use uuid::Uuid;
 use super::VectorTable;
 use crate::{Db, Result, indexes};
 
-/// Up to that many chunks a tenant is searched exactly; an index would only cost recall.
+/// A tenant with up to so many chunks is searched exactly; an index would only cost recall.
 pub const EXACT_CHUNKS: i64 = 10_000;
 /// How many chunks the rarity of terms is estimated from.
 const SAMPLE: i64 = 20_000;
-/// How many lexemes a tenant's estimate keeps: what is not among them is rare.
+/// How many lexemes are kept per tenant; all others count as rare.
 const LEXEMES: i64 = 50_000;
 
-/// A tenant whose estimates were renewed.
+/// A tenant and the state of its estimates.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Maintained {
     pub tenant_id: Uuid,
@@ -25,17 +25,18 @@ pub struct Maintained {
 }
 
 impl Maintained {
-    /// Its terms have not been counted since it changed much.
+    /// Whether its number of chunks has changed by a fifth since its terms were counted.
     pub fn wants_stats(&self) -> bool {
         (self.n_chunks - self.stats_chunks).abs() * 5 > self.stats_chunks
     }
 
+    /// Whether it is large enough for an index and has none.
     pub fn wants_index(&self) -> bool {
         self.n_chunks > EXACT_CHUNKS && self.index_name.is_none()
     }
 }
 
-/// Counts every tenant's chunks.
+/// Counts the chunks of every tenant.
 pub async fn count(conn: &mut PgConnection) -> Result<Vec<Maintained>> {
     Ok(sqlx::query_as(include_str!("../sql/memory_count.sql")).fetch_all(conn).await?)
 }
@@ -44,7 +45,7 @@ pub async fn count(conn: &mut PgConnection) -> Result<Vec<Maintained>> {
 pub async fn renew_stats(conn: &mut PgConnection, tenant: &Maintained) -> Result<()> {
     let share = (SAMPLE as f64 / tenant.n_chunks.max(1) as f64).min(1.0);
     let slice = format!("{:08x}", (share * f64::from(u32::MAX)) as u32);
-    // `ts_stat` takes its query as text; everything in it is ours.
+    // `ts_stat` takes its query as text; nothing in it comes from outside.
     let sample = format!(
         "select tsv from public.document_chunks where tenant_id = '{}' and hash <= '\\x{slice}ff'",
         tenant.tenant_id
@@ -60,12 +61,12 @@ pub async fn renew_stats(conn: &mut PgConnection, tenant: &Maintained) -> Result
     Ok(())
 }
 
-/// The index of a tenant's vectors.
+/// The name of the index over a tenant's vectors.
 pub fn index_name(table: &VectorTable, tenant_id: TenantId) -> String {
     format!("vectors_{}_{}", table.model().chars().take(20).collect::<String>(), tenant_id.0.simple())
 }
 
-/// Builds a tenant's own index over its vectors without keeping anybody from writing. Safe to repeat.
+/// Builds a tenant's own index over its vectors without blocking writers. Safe to repeat.
 pub async fn build_index(db: &Db, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
     let mut conn = db.acquire().await?;
     let schema: String = sqlx::query_scalar(
@@ -82,7 +83,7 @@ pub async fn build_index(db: &Db, tenant_id: TenantId, table: &VectorTable) -> R
     indexes::build(db, "memory", &index_name(table, tenant_id), &on).await
 }
 
-/// From now on searches of this tenant use its index.
+/// Makes the tenant's searches use its index.
 pub async fn use_index(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
     sqlx::query("update memory.tenants set index_name = $2 where tenant_id = $1 and model = $3")
         .bind(tenant_id.0)

@@ -1,4 +1,4 @@
-//! Who says something about whom, written with the documents, and the clients that have to be derived again because of it.
+//! Which documents mention which clients, written with the documents; and marks on the clients whose facts must be derived again.
 
 use domain::{Record, TenantId};
 use sqlx::PgConnection;
@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// Replaces what these documents mention, and marks every client that is touched by it: those mentioned before and now, and those that
-/// mention them.
+/// Replaces the mentions of these documents, and marks every client concerned: those mentioned before and now, and those that mention
+/// these documents.
 pub async fn replace(conn: &mut PgConnection, tenant_id: TenantId, records: &[&Record]) -> Result<()> {
     let mut names: Vec<(Uuid, &str)> =
         records.iter().map(|record| (record.source_id.0, record.external_id.as_str())).collect();

@@ -1,5 +1,5 @@
-//! The `fast` model: every token has a vector, and a text's is their mean. (wordllama, 256 dimensions; Llama 2's tokens.) It runs on threads
-//! for blocking work, and is read from its folder when it is first needed.
+//! The `fast` model: every token has a vector, and a text's vector is their mean. (wordllama, 256 dimensions; Llama 2's tokens.) It runs on
+//! threads for blocking work, and is read from its folder when it is first needed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -16,11 +16,11 @@ pub(super) const DIM: usize = 256;
 const WEIGHTS: &str = "l2_supercat_256.safetensors";
 const TOKENIZER: &str = "l2_supercat_tokenizer_config.json";
 
-/// What the tokens have for a blank.
+/// The character that stands for a blank in tokens.
 const BLANK: char = '▁';
-/// Tokens that a text itself may spell, and which are one wherever they stand.
+/// Special tokens. A text may spell them out, and they are one token wherever they stand.
 const SPECIAL: [(&str, u32); 3] = [("<unk>", 0), ("<s>", 1), ("</s>", 2)];
-/// How many words' tokens are remembered at once, and how long a word may be to be.
+/// How many words are cached with their tokens, and how long such a word may be.
 const REMEMBERED_WORDS: usize = 50_000;
 const REMEMBERED_BYTES: usize = 40;
 
@@ -40,7 +40,7 @@ impl FastModel {
         work.await.unwrap_or_else(|error| Err(anyhow!(error))).map_err(Fault::Transient)
     }
 
-    /// The model, read once. A folder that was wrong is looked at again the next time.
+    /// Returns the model, read once. If that fails, the next call tries again.
     fn loaded(&self) -> anyhow::Result<Arc<Loaded>> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = &*loaded {
@@ -58,11 +58,11 @@ impl FastModel {
 struct Loaded {
     tokenizer: Tokenizer,
     weights: Vec<f16>,
-    /// Taken by a batch and put back after it, so that batches do not wait for each other.
+    /// Caches of tokens. A batch takes one and puts it back, so that batches do not wait for each other.
     words: Mutex<Vec<Words>>,
 }
 
-/// The tokens of words that were seen before.
+/// A cache of words with their tokens.
 type Words = HashMap<Box<str>, Box<[u32]>>;
 
 impl Loaded {
@@ -94,7 +94,7 @@ impl Loaded {
         if length > 0.0 && length.is_finite() {
             sum.iter_mut().for_each(|n| *n /= length);
         } else {
-            // A text without tokens points somewhere too, always the same way.
+            // A text without tokens gets a vector too, always the same.
             sum.fill(0.0);
             sum[0] = 1.0;
         }
@@ -102,7 +102,7 @@ impl Loaded {
     }
 }
 
-/// A safetensors file: the length of a JSON header, the header, numbers.
+/// Parses a safetensors file: the length of a JSON header, the header, numbers.
 fn parse_weights(bytes: &[u8]) -> anyhow::Result<Vec<f16>> {
     #[derive(Deserialize)]
     struct Header {
@@ -126,13 +126,13 @@ fn parse_weights(bytes: &[u8]) -> anyhow::Result<Vec<f16>> {
     Ok(data.as_chunks().0.iter().map(|number| f16::from_le_bytes(*number)).collect())
 }
 
-/// Byte-pair encoding: a word's characters, joined again and again by the earliest rule that fits.
+/// Byte-pair encoding: a word's characters are joined again and again by the earliest rule that fits.
 struct Tokenizer {
     n_tokens: usize,
     characters: HashMap<char, u32>,
-    /// For what is in no token: one for each byte.
+    /// One token for each byte, for characters that are in no token.
     bytes: [u32; 256],
-    /// Two neighbours become one: the rule's number, the lower the earlier, and the token they become.
+    /// The rules: which two neighbours become one token. Each has a number, lower is earlier, and the resulting token.
     merges: HashMap<(u32, u32), (u32, u32)>,
 }
 
@@ -153,7 +153,7 @@ impl Tokenizer {
             let id = vocab.get(token).copied().filter(|id| (*id as usize) < n_tokens);
             id.with_context(|| format!("token {token:?} is missing"))
         };
-        // What allows us to cut a text at its blanks and lines, and to remember words.
+        // No token may cross words: only then may a text be cut at its blanks and lines, and words be cached.
         let crosses = |token: &String| token.trim_start_matches(BLANK).contains([BLANK, '\n']);
         if let Some(token) = vocab.keys().find(|token| crosses(token)) {
             bail!("token {token:?} goes across words");
@@ -185,7 +185,7 @@ impl Tokenizer {
             });
             let end = specials.map_or(rest.len(), |(start, ..)| start);
             if end > 0 {
-                // A blank before the first word makes it the same word as everywhere.
+                // With a blank before it, the first word has the same tokens as anywhere else.
                 let plain = format!("{BLANK}{}", &rest[..end]).replace(' ', "▁");
                 for word in words_of(&plain) {
                     self.word(word, words, &mut take);
@@ -214,7 +214,8 @@ impl Tokenizer {
         words.insert(word.into(), tokens.into());
     }
 
-    /// Joins with a heap of what can be joined, so that a word of a megabyte takes no longer than a megabyte of words.
+    /// Joins a word's characters into tokens. A heap holds what can be joined, so that one word of a megabyte takes no longer than a
+    /// megabyte of words.
     fn merged(&self, word: &str) -> Vec<u32> {
         struct Symbol {
             token: u32,
@@ -244,7 +245,7 @@ impl Tokenizer {
         }
         while let Some(Reverse((number, i, token))) = heap.pop() {
             let Some(next) = symbols[i].after.filter(|_| !symbols[i].is_gone) else { continue };
-            // Either side may have become something else meanwhile.
+            // Either side may have been joined to something else meanwhile.
             if rule(&symbols[i], &symbols[next]) != Some((number, token)) {
                 continue;
             }
@@ -265,7 +266,7 @@ impl Tokenizer {
     }
 }
 
-/// Cuts where no token crosses: before blanks that follow something else, and around ends of lines.
+/// Cuts a text where no token crosses: before blanks that follow something else, and around ends of lines.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -11,7 +11,7 @@ use super::Change;
 use super::plan::{Plan, Step};
 use super::vectors::Vectors;
 use crate::work::Lane as _;
-use crate::work::lanes::embed::Embed;
+use crate::lanes::embed::Embed;
 
 /// How many rows one statement writes: a large file is written in slices, as each statement has its time limit.
 const SLICE: usize = 2_000;
