@@ -1,10 +1,13 @@
-//! Normalises e-mail addresses and telephone numbers. The database makes the key by which contacts are matched from the result
-//! (`tributary.address_key`).
+//! E-mail addresses and telephone numbers, each in one normal form however they are written. This is the only normaliser of the program.
+//!
+//! Beside it stands `tributary.address_key` in the database, which makes the key that contacts are matched by. It has to be there: rows also
+//! come from SQL and from PostgREST's clients, and a trigger matches them. It folds further (dots and tags of one mail provider, numbers that
+//! are written in two ways for one telephone), and reads what this module returns as well as raw text, so both agree on a person.
 
 use phonenumber::{Mode, country};
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The country of numbers without a country code.
+/// The country that numbers without a country code belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region(country::Id);
 
@@ -21,16 +24,16 @@ impl std::fmt::Display for Region {
     }
 }
 
-/// The largest length of an address with a display name.
+/// An address with its name is not longer.
 const MOST_CHARS: usize = 1_000;
-/// The limit of RFC 5321 for the address itself.
+/// The limits of RFC 5321, for the part between the angle brackets.
 const EMAIL_BYTES: usize = 254;
 const LOCAL_BYTES: usize = 64;
-/// Numbers that networks send for a withheld caller: the letters of a word as digits.
+/// Sent by networks for a withheld number: the letters of a word as digits.
 const WITHHELD: [&str; 5] = ["266696687", "86282452253", "7378742833", "2562533", "8566696"];
 
-/// Normalises an address: `local@domain` in lower case with an ASCII domain, or a number in E.164. Returns `None` if it identifies nobody
-/// (a name, a short code, a withheld number, a number of an unknown country).
+/// The normal form of an address: `local@domain` in small letters and with an ASCII domain, or a number in E.164. None: it identifies nobody
+/// (a name, a short code, a withheld number, a number of no known country).
 pub fn normal_address(text: &str, region: Option<Region>) -> Option<String> {
     if text.len() > MOST_CHARS {
         return None;
@@ -45,7 +48,17 @@ pub fn normal_address(text: &str, region: Option<Region>) -> Option<String> {
     }
 }
 
-/// Removes the channel's prefix of an address.
+/// The normal form of an e-mail address. None: it is none, or something else.
+pub fn normal_email(text: &str) -> Option<String> {
+    normal_address(text, None).filter(|address| address.contains('@'))
+}
+
+/// The normal form of a telephone number. None: it is none, or something else.
+pub fn normal_phone(text: &str, region: Option<Region>) -> Option<String> {
+    normal_address(text, region).filter(|address| !address.contains('@'))
+}
+
+/// The prefix that a network puts before an address, and the rest.
 fn prefix(text: &str) -> Option<(&'static str, &str)> {
     ["whatsapp", "tel", "sms", "sips", "sip", "client"].into_iter().find_map(|name| {
         let rest = text.get(name.len()..)?.strip_prefix(':')?;
@@ -53,7 +66,7 @@ fn prefix(text: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-/// Whether a character has no width. Such characters are pasted from address books, or meant to deceive.
+/// Characters without a width: pasted from address books, or meant to deceive.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
         || (c.is_control() && !c.is_whitespace())
@@ -70,7 +83,7 @@ fn email(text: &str) -> Option<String> {
         None if is_atom(local) => local,
         None => return None,
     };
-    // Only ASCII is lowered. For other scripts the server of the domain decides which spellings are one mailbox.
+    // Only ASCII letters are folded: for other scripts the mail server decides which spellings are one mailbox.
     let local: String = local.nfc().map(|c| c.to_ascii_lowercase()).collect();
     let domain = idna::domain_to_ascii(domain.trim_end_matches('.')).ok()?;
     let is_domain = domain.split('.').all(|label| (1..=63).contains(&label.len()))
@@ -79,12 +92,12 @@ fn email(text: &str) -> Option<String> {
     (is_domain && local.len() <= LOCAL_BYTES && whole.len() <= EMAIL_BYTES).then_some(whole)
 }
 
-/// Whether a character needs no quotes in a local part. Letters of other scripts need none.
+/// Whether a local part needs no quotes. Letters of every script are fine.
 fn is_atom(local: &str) -> bool {
     !local.is_empty() && local.chars().all(|c| !c.is_whitespace() && !c.is_control() && !r#"()<>[]:;@\,""#.contains(c))
 }
 
-/// Returns the part between the angle brackets of the first address, or else the first address without comments.
+/// The part between the angle brackets of the first address, else the first address without its comments.
 fn first_address(text: &str) -> String {
     let (mut plain, mut angled) = (String::new(), None::<String>);
     let (mut is_quoted, mut depth) = (false, 0_u32);
@@ -120,23 +133,23 @@ fn first_address(text: &str) -> String {
 
 fn phone(text: &str, region: Option<Region>) -> Option<String> {
     let plain: String = text.nfkc().collect();
-    // An extension is a desk, not another telephone number.
+    // An extension is a desk behind the same number.
     let main = plain.split(|c: char| c.is_alphabetic() || c == ';' || c == '#').next().unwrap_or_default().trim();
     let digits: String = main.chars().filter(char::is_ascii_digit).collect();
     if !(7..=17).contains(&digits.len()) || WITHHELD.contains(&digits.as_str()) {
         return None;
     }
     let Some(whole) = main.strip_prefix('+').or_else(|| main.strip_prefix("00")) else {
-        // Without a country code it must be a valid number of the region.
+        // Without its country it must be a number of the region's.
         let number = phonenumber::parse(Some(region?.0), main).ok()?;
         return phonenumber::is_valid(&number).then(|| number.format().mode(Mode::E164).to_string());
     };
-    // The trunk zero is for callers inside the country. Only Italy uses it from abroad too.
+    // The zero in parentheses is for callers inside the country. Only Italy dials it from abroad too.
     let keeps_zero = ["39", "378", "379"].iter().any(|code| whole.trim_start().starts_with(code));
     let whole = if keeps_zero { whole.to_owned() } else { whole.replace("(0)", "") };
     let digits: String = whole.chars().filter(char::is_ascii_digit).collect();
     let number = phonenumber::parse(None, format!("+{digits}")).ok()?;
-    // Accepted as written, because numbering plans change faster than any library. Only a trunk zero is certain.
+    // The number stays as it is written: numbering plans change faster than the library. Only a trunk zero is removed, which it knows well.
     let known = number.format().mode(Mode::E164).to_string();
     let country = number.country().code().to_string().len();
     let without_zero = format!("+{}{}", &digits[..country], &digits[country..].replacen('0', "", 1));
@@ -180,7 +193,7 @@ mod tests {
             ("İpek@example.com", "İpek@example.com"),
             ("o'neil@example.com", "o'neil@example.com"),
             ("\"two words\"@example.com", "\"two words\"@example.com"),
-            ("аnn@example.com", "аnn@example.com"), // a Cyrillic а is another mailbox
+            ("аnn@example.com", "аnn@example.com"), // a Cyrillic а is somebody else
         ];
         for (form, wanted) in others {
             assert_eq!(normal(form).as_deref(), Some(wanted), "{form:?}");
@@ -200,6 +213,19 @@ mod tests {
             "a@b@",
         ] {
             assert_eq!(normal(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_the_other_kind_is_none() {
+        for (text, email, phone) in [
+            ("Ann <ANN@example.com>", Some("ann@example.com"), None),
+            ("+ann@example.com", Some("+ann@example.com"), None),
+            ("+1 415 867 5309", None, Some("+14158675309")),
+            ("sip:+14158675309@pbx.example", None, Some("+14158675309")),
+            ("ann", None, None),
+        ] {
+            assert_eq!((normal_email(text).as_deref(), normal_phone(text, None).as_deref()), (email, phone), "{text}");
         }
     }
 

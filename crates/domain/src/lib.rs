@@ -19,7 +19,7 @@ pub mod text;
 pub mod words;
 
 pub use activity::{ActivityType, Direction, NodeStatus, ProcessingStatus};
-pub use address::{Region, normal_address};
+pub use address::{Region, normal_address, normal_email, normal_phone};
 pub use blob::BlobKey;
 pub use caller::{Caller, Scope};
 pub use clock::Clock;

@@ -1,7 +1,7 @@
-//! Contacts as people bring them: one by one, or as a table. Whatever is known of somebody already stays.
+//! Contacts that people add: one by one, or as a table. Known fields of a contact are never overwritten.
 
 use anyhow::Context as _;
-use domain::{ContactId, Region, TenantId, normal_address};
+use domain::{ContactId, Region, TenantId, normal_email, normal_phone};
 use store::activities;
 use store::contacts::{self, Imported, NewContact};
 
@@ -12,19 +12,19 @@ use crate::activities::remember_again;
 const BATCH: usize = 500;
 const MOST_TAGS: usize = 50;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Report {
     pub created: usize,
     pub updated: usize,
     pub unchanged: usize,
-    /// Events that were nobody's and are somebody's now.
+    /// Unmatched activities that are linked now.
     pub linked: usize,
     /// Lines that were left out, and why.
     pub left_out: Vec<(u64, String)>,
 }
 
-/// Somebody as written, brought to the forms by which they are recognised. An error says what is wrong with it.
+/// Brings a contact's fields to the forms by which contacts are recognised. An error says what is wrong.
 pub fn checked(mut contact: NewContact, region: Option<Region>) -> Result<NewContact, String> {
     let fields = [
         &mut contact.email,
@@ -37,16 +37,12 @@ pub fn checked(mut contact: NewContact, region: Option<Region>) -> Result<NewCon
         *field = field.as_deref().map(plain).filter(|text| !text.is_empty());
     }
     if let Some(email) = &contact.email {
-        let normal = Some(email.as_str())
-            .filter(|email| email.contains('@'))
-            .and_then(|email| normal_address(email, None))
-            .filter(|normal| normal.contains('@'));
-        contact.email = Some(normal.ok_or_else(|| format!("{email:?} is no e-mail address"))?);
+        contact.email = Some(normal_email(email).ok_or_else(|| format!("{email:?} is no e-mail address"))?);
     }
     if let Some(number) = &contact.phone_number {
-        // Without a country its last ten digits still tell; what has fewer tells nothing.
+        // A number without a country is still recognised by its last ten digits, but not by fewer.
         let digits = number.chars().filter(char::is_ascii_digit).count();
-        match normal_address(number, region).filter(|normal| normal.starts_with('+')) {
+        match normal_phone(number, region) {
             Some(normal) => contact.phone_number = Some(normal),
             None if digits < 10 => return Err(format!("{number:?} is no telephone number")),
             None => {}
@@ -59,13 +55,13 @@ pub fn checked(mut contact: NewContact, region: Option<Region>) -> Result<NewCon
     Ok(contact)
 }
 
-/// One line, without what cannot be seen or stored.
+/// The text on one line, without characters that cannot be seen or stored.
 fn plain(text: &str) -> String {
     let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Makes a contact; events of their address that were nobody's are theirs now.
+/// Creates a contact, and links unmatched activities of its addresses to it.
 pub async fn create(env: &Env, tenant_id: TenantId, contact: &NewContact) -> store::Result<ContactId> {
     let created = env.db.write(async |tx| {
         let id = contacts::create(tx, tenant_id, contact).await?;
@@ -76,7 +72,7 @@ pub async fn create(env: &Env, tenant_id: TenantId, contact: &NewContact) -> sto
     created.await
 }
 
-/// Brings in a table with a heading: email, phone (or phone_number), first_name, last_name (or name), company, tags. Safe to repeat.
+/// Imports a table with a heading: email, phone (or phone_number), first_name, last_name (or name), company, tags. Safe to repeat.
 pub async fn import(env: &Env, tenant_id: TenantId, table: &[u8]) -> anyhow::Result<Report> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(table);
     let heading = reader.byte_headers().context("the table has no heading")?.clone();
@@ -184,6 +180,7 @@ mod tests {
             contact(Some("ann"), None),
             contact(None, Some("867-5309")),
             contact(Some("sip:+14158675309@pbx.example"), None),
+            contact(None, Some("+ann@example.com")),
             contact(Some(" "), Some(" ")),
         ] {
             assert!(checked(bad.clone(), us).is_err(), "{bad:?}");

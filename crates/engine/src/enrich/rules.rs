@@ -1,5 +1,6 @@
 //! Summaries and facts without a model: the summary is the beginning of a text, and facts are recognised by their form.
 
+use domain::normal_email;
 use serde_json::{Value, json};
 
 const SUMMARY_CHARS: usize = 280;
@@ -50,10 +51,10 @@ fn facts(content: &str) -> Vec<String> {
     let mut facts = Vec::new();
     let mut words = content.split_whitespace().map(bare).peekable();
     while let Some(word) = words.next() {
-        let fact = if is_address(word) {
-            format!("mentions the address {}", word.to_lowercase())
-        } else if word.starts_with("https://") || word.starts_with("http://") {
+        let fact = if word.starts_with("https://") || word.starts_with("http://") {
             format!("links to {word}")
+        } else if let Some(address) = address(word) {
+            format!("mentions the address {address}")
         } else if is_amount(word) {
             format!("names the amount {word}")
         } else if let Some(currency) = words.peek().filter(|next| CURRENCIES.contains(next) && is_number(word)) {
@@ -73,11 +74,9 @@ fn facts(content: &str) -> Vec<String> {
     facts
 }
 
-fn is_address(word: &str) -> bool {
-    let Some((local, domain)) = word.split_once('@') else { return false };
-    let is_plain =
-        |text: &str, more: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || more.contains(c));
-    is_plain(local, "._%+-") && is_plain(domain, ".-") && domain.contains('.') && !domain.ends_with('.')
+/// An e-mail address in its normal form. A domain without a dot is a user's name in some program.
+fn address(word: &str) -> Option<String> {
+    normal_email(word).filter(|address| address.rsplit_once('@').is_some_and(|(_, domain)| domain.contains('.')))
 }
 
 /// Removes the punctuation around a word.
@@ -109,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_has_a_form_becomes_a_fact_once() {
-        let text = "Dear all, invoice INV-2041 (see INV-2041) over €1,200.50 (1,310.00 USD) is due. Ask Ann@Acme.com, or https://acme.com/pay. A-1 no.";
+        let text = "Dear all, invoice INV-2041 (see INV-2041) over €1,200.50 (1,310.00 USD) is due. Ask Ann@Acme.com, or https://acme.com/pay. A-1 no, root@localhost no.";
         let done = process(&json!({ "source_type": "text", "subject": "Reminder", "content": text }));
         let facts: Vec<&str> = done["facts"].as_array().expect("facts").iter().filter_map(Value::as_str).collect();
         assert_eq!(
@@ -138,7 +137,7 @@ mod tests {
         type Case<'a> = (fn(&str) -> bool, &'a [&'a str], &'a [&'a str]);
         let cases: [Case; 4] = [
             (
-                is_address,
+                |word| address(word).is_some(),
                 &["a@b.de", "ann.lee+x@acme.co.uk", "ü@bücher.de"],
                 &["", "@b.de", "a@", "a@b", "a@b.", "a b@c.de", "a@b@c.de"],
             ),
