@@ -1,7 +1,7 @@
-//! Blobs: files and large bodies, stored as objects `{tenant}/{sha256}` in a folder or in S3. A file's own name is only metadata.
+//! Blobs: files and large bodies, as objects `{tenant}/{sha256}` in a folder or in S3. A file's own name is only metadata.
 //!
-//! The row in `tributary.blobs` is written first, then the bytes, then the caller's row that references them. So after any crash each
-//! object has a row by which the collector finds it, and no row references a missing object.
+//! The row in `tributary.blobs` is written first, then the bytes, then the caller's row that refers to them. So after a crash at any point
+//! each object has a row by which the collector finds it, and no row refers to an object that is missing.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -25,18 +25,20 @@ use store::crash::{self, Point};
 use crate::spool::Spooled;
 use crate::{Config, Env};
 
-/// The smallest part that S3 accepts.
+/// The smallest part of an upload that S3 takes.
 const PART_BYTES: usize = 5 << 20;
 
+/// The blob store. Clones share it.
 #[derive(Clone)]
 pub struct Blobs {
-    place: Place,
+    backend: Backend,
     clock: Clock,
 }
 
+/// Where the objects are.
 #[derive(Clone)]
-enum Place {
-    /// Created with the first blob, so that commands that only read leave no folder behind.
+enum Backend {
+    /// Created with the first blob: commands that only read leave no folder behind.
     Folder(PathBuf),
     Bucket {
         store: Arc<dyn ObjectStore>,
@@ -44,7 +46,7 @@ enum Place {
     },
 }
 
-/// The result of `copy_all`. A damaged object, whose bytes do not match its name, is left out.
+/// The result of `copy_all`. A damaged object is one whose bytes do not match its name; it is left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     pub objects: u64,
@@ -52,36 +54,36 @@ pub struct Copied {
     pub damaged: Vec<String>,
 }
 
-/// A blob's store, and its name there.
+/// A blob as an object: the store, and its name there.
 type Object = (Arc<dyn ObjectStore>, Name);
 
 impl Blobs {
-    /// Opens the store of `BLOB_URL`, or the folder `blobs` of the data folder. Nothing is contacted or created yet.
+    /// Opens the store that `BLOB_URL` names, else the folder `blobs` of the data folder. Nothing is read or written yet.
     pub fn open(config: &Config, clock: Clock) -> anyhow::Result<Self> {
-        let place = match config.blob_url.as_deref() {
-            None => Place::Folder(config.data_dir.join("blobs")),
+        let backend = match config.blob_url.as_deref() {
+            None => Backend::Folder(config.data_dir.join("blobs")),
             Some(url) => match (url.strip_prefix("file://"), url.strip_prefix("s3://")) {
-                (Some(path), _) => Place::Folder(path.into()),
+                (Some(path), _) => Backend::Folder(path.into()),
                 (_, Some(bucket)) => bucket_of(bucket, std::env::vars_os().filter_map(as_text))?,
                 _ => return Err(anyhow!("BLOB_URL must be file:///… or s3://bucket/prefix")),
             },
         };
-        Ok(Self { place, clock })
+        Ok(Self { backend, clock })
     }
 
-    /// Opens a folder of blobs elsewhere, such as in a backup.
+    /// A folder of blobs elsewhere, such as in a backup.
     pub fn in_folder(path: &Path) -> Self {
-        Self { place: Place::Folder(path.to_owned()), clock: Clock::System }
+        Self { backend: Backend::Folder(path.to_owned()), clock: Clock::System }
     }
 
-    /// Opens `bucket/prefix` with the given AWS_* variables instead of this process's own.
+    /// `bucket/prefix` with the AWS_* variables given, instead of this process's own.
     pub fn in_bucket(bucket: &str, variables: &[(&str, &str)], clock: Clock) -> anyhow::Result<Self> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Ok(Self { place: bucket_of(bucket, variables)?, clock })
+        Ok(Self { backend: bucket_of(bucket, variables)?, clock })
     }
 
-    /// Stores the bytes for at least a day, and for as long as a row references the key. Use a connection outside a transaction: others
-    /// that store the same bytes wait for it to end, and writing takes time. Safe to repeat.
+    /// Stores the bytes for at least a day, and for as long as a row refers to the key. Best on a connection outside a transaction: others
+    /// who put the same bytes wait for it to end, and writing them takes a while. Safe to repeat.
     pub async fn put(&self, conn: &mut PgConnection, tenant_id: TenantId, bytes: Bytes) -> Result<BlobKey, Fault> {
         let (key, size) = (BlobKey::of_hash(Sha256::digest(&bytes).into()), bytes.len() as u64);
         store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, size).await?;
@@ -91,7 +93,7 @@ impl Blobs {
         Ok(key)
     }
 
-    /// Stores a file in the same way. Only a small part of it is in memory at a time.
+    /// Stores a file, of which only a little is in memory at a time.
     pub async fn put_file(
         &self,
         conn: &mut PgConnection,
@@ -108,7 +110,7 @@ impl Blobs {
         Ok(key)
     }
 
-    /// Reads a whole blob, or returns `None` if it does not exist. Bytes that do not match their name are an error.
+    /// Reads a whole blob; none when it is missing. Bytes that do not match their name are an error.
     pub async fn get(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Bytes>, Fault> {
         let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
         let bytes = match store.get(&name).await {
@@ -122,7 +124,7 @@ impl Blobs {
         Ok(Some(bytes))
     }
 
-    /// Returns the size of a blob and a stream of its bytes, for passing it on.
+    /// The size of a blob and a stream of its bytes, to be passed on.
     pub async fn get_stream(
         &self,
         tenant_id: TenantId,
@@ -136,7 +138,7 @@ impl Blobs {
         }
     }
 
-    /// Reads a range of a blob. The range must lie within it.
+    /// Reads a part of a blob, which must be within its size.
     pub async fn get_part(
         &self,
         tenant_id: TenantId,
@@ -151,7 +153,7 @@ impl Blobs {
         }
     }
 
-    /// Copies every blob of this store into another. Files that are not blobs (parts that a crash left) are skipped.
+    /// Copies every blob to another store. Other files, such as half a file that a crash left, are skipped.
     pub async fn copy_all(&self, to: &Self) -> Result<Copied, Fault> {
         let names: Vec<(TenantId, BlobKey)> = self.list().await?;
         let copies = names.into_iter().map(|(tenant_id, key)| async move {
@@ -177,25 +179,25 @@ impl Blobs {
     }
 
     async fn list(&self) -> Result<Vec<(TenantId, BlobKey)>, Fault> {
-        let (store, prefix) = match &self.place {
-            Place::Folder(path) if !path.exists() => return Ok(Vec::new()),
-            Place::Folder(path) => (folder(path)?, Name::default()),
-            Place::Bucket { store, prefix } => (store.clone(), prefix.clone()),
+        let (store, prefix) = match &self.backend {
+            Backend::Folder(path) if !path.exists() => return Ok(Vec::new()),
+            Backend::Folder(path) => (folder(path)?, Name::default()),
+            Backend::Bucket { store, prefix } => (store.clone(), prefix.clone()),
         };
         let found: Vec<_> = store.list(Some(&prefix)).try_collect().await.map_err(|error| failed("list", error))?;
         Ok(found.iter().filter_map(|object| parse(&prefix, &object.location)).collect())
     }
 
-    /// Writes and syncs the object, unless it already exists.
+    /// Writes and syncs the object, unless it is there already.
     async fn write(&self, tenant_id: TenantId, key: &BlobKey, bytes: Bytes) -> Result<(), Fault> {
         let Some((store, name)) = self.writing(tenant_id, key, bytes.len() as u64).await? else { return Ok(()) };
         store.put(&name, PutPayload::from_bytes(bytes)).await.map(|_| ()).map_err(|error| failed("write", error))
     }
 
-    /// Returns the path to write an object to, or `None` if it already exists.
+    /// The object to write; none when it is there already.
     async fn writing(&self, tenant_id: TenantId, key: &BlobKey, bytes: u64) -> Result<Option<Object>, Fault> {
-        let (store, name) = match &self.place {
-            Place::Folder(path) => {
+        let (store, name) = match &self.backend {
+            Backend::Folder(path) => {
                 let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
                 made.map_err(|error| {
                     let what = format!("the folder {} cannot be made", path.display());
@@ -203,7 +205,7 @@ impl Blobs {
                 })?;
                 (folder(path)?, name(&Name::default(), tenant_id, key))
             }
-            Place::Bucket { store, prefix } => (store.clone(), name(prefix, tenant_id, key)),
+            Backend::Bucket { store, prefix } => (store.clone(), name(prefix, tenant_id, key)),
         };
         match store.head(&name).await {
             Ok(found) if found.size == bytes => Ok(None),
@@ -220,17 +222,17 @@ impl Blobs {
         }
     }
 
-    /// Returns `None` if there is no folder, and so no blob.
+    /// The object to read. None: there is no folder, so no blob.
     fn reading(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Object>, Fault> {
-        Ok(match &self.place {
-            Place::Folder(path) if !path.exists() => None,
-            Place::Folder(path) => Some((folder(path)?, name(&Name::default(), tenant_id, key))),
-            Place::Bucket { store, prefix } => Some((store.clone(), name(prefix, tenant_id, key))),
+        Ok(match &self.backend {
+            Backend::Folder(path) if !path.exists() => None,
+            Backend::Folder(path) => Some((folder(path)?, name(&Name::default(), tenant_id, key))),
+            Backend::Bucket { store, prefix } => Some((store.clone(), name(prefix, tenant_id, key))),
         })
     }
 }
 
-/// Uploads an object in parts. It becomes visible when its last part is written.
+/// Writes a file as an object. It appears as a whole, once its last part is written.
 async fn write_file(store: &dyn ObjectStore, name: &Name, file: &Spooled) -> Result<(), Fault> {
     let unread =
         |error: std::io::Error| Fault::Transient(anyhow::Error::new(error).context("a file could not be read"));
@@ -258,9 +260,9 @@ async fn write_file(store: &dyn ObjectStore, name: &Name, file: &Spooled) -> Res
     upload.finish().await.map(|_| ()).map_err(|error| failed("write", error))
 }
 
-/// Removes blobs that are unreferenced and untouched for a day, unless a backup is running. The object is removed while its row is locked,
-/// so a caller that stores the same bytes again waits and then writes them anew. After a crash in between, the row remains for the next
-/// round.
+/// Removes blobs that no row refers to and nobody has touched for a day, unless a backup is being made. The object is removed while its row
+/// is locked, so that a caller who puts the same bytes again waits, and then writes them anew. A crash in between leaves the row for the
+/// next round.
 pub async fn collect(env: &Env) -> Result<(), Fault> {
     let (mut after, mut n_removed) = (None, 0);
     loop {
@@ -270,7 +272,7 @@ pub async fn collect(env: &Env) -> Result<(), Fault> {
         for (tenant_id, key) in &unnamed {
             let mut tx = env.db.begin().await?;
             if !store::blobs::may_remove(&mut tx).await? {
-                return Ok(()); // the next round is within the hour
+                return Ok(()); // the next round comes within the hour
             }
             if store::blobs::remove_unnamed(&mut tx, env.clock.sql(), *tenant_id, key).await? {
                 env.blobs.remove(*tenant_id, key).await?;
@@ -293,10 +295,10 @@ fn as_text((name, value): (OsString, OsString)) -> Option<(String, String)> {
     Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
-fn bucket_of(bucket: &str, variables: impl Iterator<Item = (String, String)>) -> anyhow::Result<Place> {
+fn bucket_of(bucket: &str, variables: impl Iterator<Item = (String, String)>) -> anyhow::Result<Backend> {
     let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
     connectors::install_tls();
-    // We remove one object at a time, because not every provider can remove many.
+    // We remove one object at a time, and not every provider knows how to remove many.
     let mut builder = AmazonS3Builder::new().with_disable_bulk_delete(true);
     for (name, value) in variables.filter(|(name, _)| name.starts_with("AWS_")) {
         if let Ok(setting) = name.to_ascii_lowercase().parse() {
@@ -305,7 +307,7 @@ fn bucket_of(bucket: &str, variables: impl Iterator<Item = (String, String)>) ->
     }
     let store = builder.with_bucket_name(bucket).build();
     let store = store.context("the bucket of BLOB_URL cannot be used; check the AWS_* variables")?;
-    Ok(Place::Bucket { store: Arc::new(store), prefix: Name::from(prefix) })
+    Ok(Backend::Bucket { store: Arc::new(store), prefix: Name::from(prefix) })
 }
 
 fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>, Fault> {
@@ -313,7 +315,7 @@ fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>, Fault> {
     Ok(Arc::new(store.with_fsync(true)))
 }
 
-/// The path of an object. It consists of an id and a hash, so it cannot lead elsewhere.
+/// The name of a blob's object. It is made of an id and a hash, so it cannot lead elsewhere.
 fn name(prefix: &Name, tenant_id: TenantId, key: &BlobKey) -> Name {
     prefix.clone().join(tenant_id.to_string()).join(key.to_string())
 }

@@ -1,4 +1,4 @@
-//! The recording of a call, to be heard: from its beginning, or from where somebody moved to.
+//! The recording of a call, whole or from the position that a player asks for.
 
 use std::ops::Range;
 
@@ -19,10 +19,10 @@ use super::error::{ApiError, Problem};
 use super::extract::Path;
 use crate::app::App;
 
-/// Whatever is in the file, opened by itself it is no page that can do anything.
+/// The file is not ours: opened by itself, it can run nothing.
 const POLICY: &str = "default-src 'none'; media-src 'self'; sandbox";
 
-/// The recording of an activity. The first time it is fetched from where it lies, which may take a while. Takes a `Range`.
+/// The recording of an activity. The first time it is fetched from its provider, which may take a while. Takes a `Range`.
 #[utoipa::path(get, path = "/api/v1/activities/{id}/recording", tag = "activities", params(("id" = Uuid, Path)),
     responses((status = 200, description = "The recording", content_type = "application/octet-stream"),
         (status = 206, description = "The part that was asked for", content_type = "application/octet-stream"),
@@ -47,7 +47,7 @@ pub(crate) async fn serve(
     let recording = recordings::open(&app.env, caller.tenant_id, id).await?;
     let etag = format!("\"{}\"", recording.key);
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    // A part of what it was is no part of what it is.
+    // If the file has changed since, a part of it is of no use.
     let range = text(RANGE).filter(|_| text(IF_RANGE).is_none_or(|known| known == etag));
     let (status, part) = match range.map_or(Wanted::Whole, |range| wanted(range, recording.bytes)) {
         Wanted::Whole => (StatusCode::OK, 0..recording.bytes),
@@ -79,11 +79,11 @@ pub(crate) async fn serve(
 enum Wanted {
     Whole,
     Part(Range<u64>),
-    /// What begins after the end.
+    /// It begins after the end.
     Beyond,
 }
 
-/// One range of bytes. Several at once, and what is no range, are answered with the whole, as they may be.
+/// Reads one range of bytes. Several ranges, and texts that are no range, are answered with the whole, as HTTP allows.
 fn wanted(range: &str, bytes: u64) -> Wanted {
     let Some((first, last)) = range.trim().strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
         return Wanted::Whole;

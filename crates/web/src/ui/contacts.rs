@@ -1,4 +1,4 @@
-//! Contacts: everybody, and one with what came from them.
+//! The list of contacts, and the page of one with its activities.
 
 use askama::Template;
 use axum::extract::State;
