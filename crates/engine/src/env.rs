@@ -10,6 +10,7 @@ use store::vault::Vault;
 
 use crate::Config;
 use crate::blobs::Blobs;
+use crate::intake::ChannelProviders;
 use crate::memory::embed::Embedders;
 use crate::pull::Providers;
 
@@ -26,6 +27,8 @@ pub struct Env {
     pub blobs: Blobs,
     /// Whom sources are at.
     pub providers: Arc<Providers>,
+    /// The providers that webhook channels can have.
+    pub channel_providers: Arc<ChannelProviders>,
 }
 
 impl Env {
@@ -36,6 +39,7 @@ impl Env {
         let outside = Outside::new(&config.outbound_allow, Lookup::System, limits)?;
         let providers = Arc::new(Providers::from_config(&config, &http)?);
         let (config, vault) = (Arc::new(config), Arc::new(vault));
-        Ok(Self { db, config, clock, vault, http, outside, embedders, blobs, providers })
+        let channel_providers = Arc::default();
+        Ok(Self { db, config, clock, vault, http, outside, embedders, blobs, providers, channel_providers })
     }
 }

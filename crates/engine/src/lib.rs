@@ -5,6 +5,7 @@ pub mod activities;
 pub mod agent;
 pub mod bench;
 pub mod blobs;
+pub mod channels;
 pub mod config;
 pub mod contacts;
 pub mod database;

@@ -1,4 +1,4 @@
-//! Recordings of calls. Each is fetched once from the URL in its event and then kept, for agents and for people.
+//! Recordings of calls: fetched once from the URL in the event, then stored, for agents and for people to hear.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,11 @@ use domain::{ActivityId, ChannelId, Fault, TenantId, audio};
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 use store::activities::{self, Activity};
-use store::channels::{self, Provider};
+use store::channels;
 pub use store::recordings::Recording;
 
 use crate::Env;
+use crate::intake::providers::UnknownProvider;
 use crate::spool::{Spool, Spooled};
 
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +43,7 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Opens the recording of an activity, and fetches it if it is not stored yet. Safe to repeat, and to run twice at once: the first one is
-/// kept.
+/// The recording of an activity, fetched if it is not stored yet. Safe to repeat, and to run twice at once: the first one is stored.
 pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Recording, Error> {
     let mut conn = env.db.acquire().await?;
     if let Some(kept) = store::recordings::get(&mut conn, tenant_id, id).await? {
@@ -53,7 +53,7 @@ pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Reco
     let text = |name: &str| activity.raw_data.get(name).and_then(Value::as_str);
     let url = text("content").filter(|_| text("source_type") == Some("url")).ok_or(Error::None)?;
     let basic = credentials(env, &mut conn, tenant_id, &activity).await?;
-    drop(conn); // fetching takes time
+    drop(conn); // fetching takes a while
 
     let Audio { file, content_type } = fetch(env, url, basic.as_ref()).await?;
     if file.bytes == 0 {
@@ -66,21 +66,21 @@ pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Reco
     Ok(store::recordings::keep(&mut conn, tenant_id, id, new).await?)
 }
 
-/// Copies a stored recording into a file. Returns `None` if its bytes are gone.
+/// A stored recording as a file to work on; none when its bytes are gone.
 pub async fn audio(env: &Env, tenant_id: TenantId, kept: &Recording) -> Result<Option<Audio>, Error> {
     let Some((_, pieces)) = env.blobs.get_stream(tenant_id, &kept.key).await? else { return Ok(None) };
     Audio::fill(&env.config.data_dir, Some(&kept.content_type), pieces.map_err(Error::from)).await.map(Some)
 }
 
-/// A recording in a file, because it may be too large for memory.
+/// A recording in a file: it may be too large for memory.
 pub struct Audio {
     pub file: Spooled,
-    /// The format; `None` if it is not a recording.
+    /// Its media type; none: it is no recording.
     pub content_type: Option<&'static str>,
 }
 
 impl Audio {
-    /// Writes the whole stream. `told` is the content type that the sender gave. The stream itself bounds the size.
+    /// Writes a stream to a file. `told` is the media type that its sender claims. The stream must be bounded.
     pub async fn fill<E: From<io::Error>>(
         data_dir: &Path,
         told: Option<&str>,
@@ -107,7 +107,7 @@ async fn fetch(env: &Env, url: &str, basic: Option<&Basic>) -> Result<Audio, Err
     Audio::fill(&env.config.data_dir, told.as_deref(), pieces).await
 }
 
-/// Returns the credentials for Twilio, which protects recordings with those of the account.
+/// The credentials of the channel's provider, where it keeps recordings behind some.
 async fn credentials(
     env: &Env,
     conn: &mut store::PgConnection,
@@ -115,15 +115,9 @@ async fn credentials(
     activity: &Activity,
 ) -> Result<Option<Basic>, Error> {
     let Some(channel_id) = activity.channel_id.map(ChannelId) else { return Ok(None) };
-    let account = activity.metadata.get("account_sid").and_then(Value::as_str).unwrap_or_default();
-    if account.is_empty() || !account.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Ok(None);
-    }
-    let channel = channels::get(conn, tenant_id, channel_id).await?;
-    if channel.is_none_or(|channel| channel.provider_code != Provider::Twilio.as_str()) {
-        return Ok(None);
-    }
+    let Some(channel) = channels::get(conn, tenant_id, channel_id).await? else { return Ok(None) };
+    let unknown = |error: UnknownProvider| Fault::Transient(anyhow::Error::new(error));
+    let spec = env.channel_providers.find(&channel.provider_code).map_err(unknown)?;
     let secrets = channels::secrets(conn, &env.vault, tenant_id, channel_id).await?;
-    let password = secrets.and_then(|secrets| secrets.proofs.auth_token);
-    Ok(password.map(|password| Basic { user: account.to_owned(), password, domain: "twilio.com" }))
+    Ok(secrets.and_then(|secrets| (spec.recording_login)(&activity.metadata, &secrets.proofs)))
 }

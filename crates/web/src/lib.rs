@@ -13,6 +13,8 @@ mod server;
 mod terms;
 mod ui;
 
+pub use api::channels::{Channel, Channels, MadeChannel};
+pub use api::contacts::Contact;
 pub use api::router::openapi;
 pub use api::search::Found;
 pub use server::serve;

@@ -1,4 +1,4 @@
-//! A body: while it comes, when it is complete, and put where its row will find it.
+//! A body: while it arrives, when it is complete, and stored beside its row.
 
 use std::time::Duration;
 
@@ -7,22 +7,23 @@ use domain::{BlobKey, TenantId};
 use sha2::{Digest as _, Sha256};
 use store::activities::{Attachment, Original};
 
-use super::mail::{Come, Mail};
+use super::BODY_BYTES;
+use super::delivery::INLINE_BYTES;
+use super::large::{LargeInFiles, LargeOnDisk};
 use super::normalise::{Content, File};
-use super::receive::{BODY_BYTES, INLINE_BYTES};
 use crate::Env;
 use crate::spool::Spooled;
 
-/// Most bodies come in one piece, which is kept as it is.
+/// A body while it arrives. Most come in one piece, which is not copied.
 pub(super) enum Body {
     Empty,
     One(Bytes),
     Many(BytesMut),
-    Mail(Box<Mail>),
+    Large(Box<LargeInFiles>),
 }
 
 impl Body {
-    /// `expected`: how long it will be, if that was said. A large one is not copied as it grows.
+    /// Adds a piece. `expected`: the length of the whole, if it is known; then it is not copied as it grows.
     pub fn add(&mut self, piece: Bytes, expected: usize) {
         *self = match std::mem::replace(self, Self::Empty) {
             Self::Empty => Self::One(piece),
@@ -36,34 +37,35 @@ impl Body {
                 all.extend_from_slice(&piece);
                 Self::Many(all)
             }
-            mail @ Self::Mail(_) => mail,
+            large @ Self::Large(_) => large,
         };
     }
 }
 
-/// A body that is complete: as it was sent, or what is left of a mail whose files lie elsewhere.
+/// A complete body: as it was sent, or the rest of a large one whose files are on disk.
 pub(super) struct Whole {
     pub body: Bytes,
-    pub mail: Option<Come>,
+    pub large: Option<LargeOnDisk>,
 }
 
 impl Whole {
-    /// As it was sent.
+    /// Its length as it was sent.
     pub fn bytes(&self) -> usize {
-        self.mail.as_ref().map_or(self.body.len(), |mail| usize::try_from(mail.original.bytes).unwrap_or(usize::MAX))
+        self.large.as_ref().map_or(self.body.len(), |large| usize::try_from(large.original.bytes).unwrap_or(usize::MAX))
     }
 
+    /// Its hash as it was sent.
     pub fn sha256(&self) -> [u8; 32] {
-        self.mail.as_ref().map_or_else(|| Sha256::digest(&self.body).into(), |mail| mail.original.sha256)
+        self.large.as_ref().map_or_else(|| Sha256::digest(&self.body).into(), |large| large.original.sha256)
     }
 }
 
-/// Work that takes a while lets others on this thread go on.
+/// Runs work on a body. For a large one the other tasks of this thread move to another.
 pub(super) fn apart<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > BODY_BYTES { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// Puts the original of a large event, and its files, where its row will find them.
+/// Stores the original of a large event, and its files.
 pub(super) async fn keep_all(
     env: &Env,
     tenant_id: TenantId,
@@ -74,11 +76,11 @@ pub(super) async fn keep_all(
     for file in files {
         let content = match file.content {
             Content::Lifted(nth) => {
-                whole.mail.as_mut().and_then(|mail| mail.files.get_mut(nth)?.take()).map(Kept::File)
+                whole.large.as_mut().and_then(|large| large.files.get_mut(nth)?.take()).map(Kept::File)
             }
             content => apart(whole.body.len(), || content.bytes()).map(Kept::Bytes),
         };
-        // What is no base64 is in the original as it was sent.
+        // Content that is no base64 is in the original as it was sent.
         let Some(content) = content else { continue };
         let plain = |text: String, most: usize| text.chars().filter(|c| *c != '\0').take(most).collect::<String>();
         attachments.push(Attachment {
@@ -90,7 +92,7 @@ pub(super) async fn keep_all(
         });
     }
     let original = match whole {
-        Whole { mail: Some(Come { original, .. }), .. } => {
+        Whole { large: Some(LargeOnDisk { original, .. }), .. } => {
             Original::Blob(keep(env, tenant_id, &Kept::File(original)).await)
         }
         Whole { body, .. } if body.len() <= INLINE_BYTES => Original::Body(body),
@@ -99,7 +101,7 @@ pub(super) async fn keep_all(
     (original, attachments)
 }
 
-/// What is to be kept: here, or in a file.
+/// Content to be stored: in memory, or in a file.
 enum Kept {
     Bytes(Bytes),
     File(Spooled),
@@ -114,7 +116,7 @@ impl Kept {
     }
 }
 
-/// Trying while the sender waits.
+/// Stores content, trying again until the caller gives up.
 async fn keep(env: &Env, tenant_id: TenantId, content: &Kept) -> BlobKey {
     loop {
         let put = async {

@@ -1,33 +1,33 @@
-//! Channels by their key's hash, remembered for a few seconds: no statement per request, and while the database is away senders
-//! are still known.
+//! A cache of channels by the hash of their key, for a few seconds: most requests cost no lookup, and while the database is away known
+//! senders are still recognised.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
 use domain::{ChannelId, PersonId, TenantId};
 use metrics::Counter;
-use store::channels::{Opened, Provider};
+use store::channels::Opened;
 use tokio::sync::Semaphore;
 
 use super::guard::Keys;
+use super::providers::{ChannelSpec, UnknownProvider};
 use crate::Env;
 
-/// A closed channel is refused everywhere within 5 s: this, and a request that was under way.
+/// A disabled channel refuses everywhere within 5 s: this, and a request that was under way.
 const FRESH: Duration = Duration::from_secs(4);
-/// A key that nobody has may be somebody's in a moment; also how long the database is not asked again when it did not answer.
+/// How long an unknown key is remembered: it may be a new channel's in a moment. Also the pause after a lookup that failed.
 const BRIEFLY: Duration = Duration::from_secs(1);
 const MOST_KNOWN: usize = 4_096;
-/// However many knock at once.
+/// However many requests arrive at once.
 const LOOKUPS_AT_ONCE: usize = 4;
 const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
 
-/// A channel, ready to check and label what comes. One that is closed is known too: its owner is told what it refused.
+/// A channel, ready to check and label requests. A disabled one is cached too: its owner is told what it refused.
 pub(super) struct Channel {
     pub id: ChannelId,
     pub tenant_id: TenantId,
-    pub provider: Provider,
+    pub spec: &'static ChannelSpec,
     pub person_id: Option<PersonId>,
     pub max_per_minute: Option<u32>,
     pub auto_create_contacts: bool,
@@ -37,19 +37,24 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub fn new(opened: &Opened, now: DateTime<Utc>) -> Self {
-        let label = opened.id.to_string();
-        Self {
-            id: opened.id,
+    /// An error where this process does not know the channel's provider.
+    fn new(env: &Env, opened: &Opened) -> store::Result<Self> {
+        let row = &opened.channel;
+        let (id, providers) = (ChannelId(row.id), &env.channel_providers);
+        let unknown = |error: UnknownProvider| store::Error::Refused { what: format!("channel {id}: {error}") };
+        let spec = providers.find(&row.provider_code).map_err(unknown)?;
+        let label = id.to_string();
+        Ok(Self {
+            id,
             tenant_id: opened.tenant_id,
-            provider: opened.provider,
-            person_id: opened.person_id,
-            max_per_minute: opened.max_per_minute.and_then(|most| u32::try_from(most).ok()),
-            auto_create_contacts: opened.auto_create_contacts,
-            keys: Arc::new(Keys::of(opened, now)),
+            spec,
+            person_id: row.person_id.map(PersonId),
+            max_per_minute: row.max_per_minute.and_then(|most| u32::try_from(most).ok()),
+            auto_create_contacts: row.auto_create_contacts,
+            keys: Arc::new(Keys::of(providers, spec, opened, env.clock.now())),
             accepted: metrics::counter!("tributary_intake_accepted_total", "channel" => label.clone()),
             redelivered: metrics::counter!("tributary_intake_redelivered_total", "channel" => label),
-        }
+        })
     }
 }
 
@@ -72,7 +77,7 @@ impl Default for Channels {
 }
 
 impl Channels {
-    /// The channel of a key, if there is one. Asks the database unless it was asked just now.
+    /// The channel of a key, if there is one. Looks it up unless that was done just now.
     pub async fn find(&self, env: &Env, key_hash: [u8; 32]) -> store::Result<Option<Arc<Channel>>> {
         match self.fresh(&key_hash) {
             Some(known) => Ok(known.channel),
@@ -84,7 +89,7 @@ impl Channels {
     async fn look_up(&self, env: &Env, key_hash: [u8; 32]) -> store::Result<Option<Arc<Channel>>> {
         let _turn = self.lookups.acquire().await;
         if let Some(known) = self.fresh(&key_hash) {
-            return Ok(known.channel); // somebody asked while we waited
+            return Ok(known.channel); // another request looked it up meanwhile
         }
         let asked = Instant::now();
         let found = store::within(LOOKUP_LIMIT, async {
@@ -93,7 +98,7 @@ impl Channels {
         });
         let known = match found.await {
             Ok(found) => {
-                let channel = found.map(|opened| Arc::new(Channel::new(&opened, env.clock.now())));
+                let channel = found.map(|opened| Channel::new(env, &opened)).transpose()?.map(Arc::new);
                 let lasts = if channel.is_some() { FRESH } else { BRIEFLY };
                 Known { channel, until: asked + lasts }
             }
@@ -108,12 +113,12 @@ impl Channels {
         Ok(known.channel)
     }
 
-    /// Whether this key opened a channel when it was last looked at, however long ago.
+    /// Whether this key was a channel's when it was last looked up, however long ago.
     pub fn is_known(&self, key_hash: &[u8; 32]) -> bool {
         self.lock().get(key_hash).is_some_and(|known| known.channel.is_some())
     }
 
-    /// At once in this process; elsewhere within five seconds.
+    /// Forgets a channel at once in this process. Others notice a change within five seconds.
     pub fn forget(&self, id: ChannelId) {
         self.lock().retain(|_, known| known.channel.as_ref().is_none_or(|channel| channel.id != id));
     }

@@ -1,6 +1,6 @@
-//! The committer: two sessions that take what waits and make it durable, a group per transaction. Neither ever waits for a group
-//! to fill. Rows keep their ids, so a group whose fate is unknown is inserted again before anybody is answered: the unique keys
-//! wait for the doubtful transaction and make it one row.
+//! The committer: two sessions that make waiting events durable, a group per transaction. Neither ever waits for a group to fill. Rows keep
+//! their ids, so a group whose commit got no answer is inserted again before any sender is answered: the unique keys wait for the doubtful
+//! transaction, and it stays one row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use store::activities::{self, Stored};
 use store::crash::{self, Point};
 use store::{Connection, Db};
 
-use super::receive::Counters;
+use super::Counters;
 use super::room::{Room, Waiting};
 
-/// A group takes milliseconds; after this its session has gone silent.
+/// A group takes milliseconds. After this long its session is given up.
 const GROUP_LIMIT: Duration = Duration::from_secs(5);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 /// Between tries while the database is away.
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) const SESSIONS: usize = 2;
 
-/// Until dropped.
+/// Commits groups until dropped.
 pub(super) async fn run(db: Db, room: Arc<Room>, counters: Arc<Counters>) {
     let mut session = Session { db, conn: None };
     loop {
@@ -48,7 +48,7 @@ pub(super) async fn run(db: Db, room: Arc<Room>, counters: Arc<Counters>) {
 fn answer(group: Vec<Waiting>, stored: Vec<Stored>, counters: &Counters) {
     for (waiting, stored) in group.into_iter().zip(stored) {
         counters.wait_seconds.record(waiting.since.elapsed().as_secs_f64());
-        let _ = waiting.answer.send(Ok(stored)); // who left meanwhile will send it again and hear the same
+        let _ = waiting.answer.send(Ok(stored)); // a sender that left meanwhile sends it again, and hears the same
     }
 }
 
@@ -58,15 +58,15 @@ struct Session {
 }
 
 impl Session {
-    /// Makes a group durable, trying while anybody waits for it. Whoever gave up is taken out; an error is the database's no to
-    /// one of these rows.
+    /// Makes a group durable, trying again while a sender waits for it. Events that were given up are taken out. An error: the database
+    /// refused one of these rows.
     async fn settle(&mut self, group: &mut Vec<Waiting>) -> store::Result<Vec<Stored>> {
         loop {
             match store::within(GROUP_LIMIT, self.insert(group)).await {
                 Ok(stored) => return Ok(stored),
                 Err(error) => {
                     if let Some(conn) = self.conn.take() {
-                        drop(conn.detach()); // whatever state it is in, nobody gets to see it
+                        drop(conn.detach()); // its state is unknown, so nobody else gets it
                     }
                     if !error.is_passing() {
                         return Err(error);
@@ -91,7 +91,7 @@ impl Session {
         let mut tx = self.db.begin_on(conn).await?;
         let rows: Vec<&activities::Arrival> = group.iter().map(|waiting| &waiting.arrival).collect();
         let stored = activities::insert_group(&mut tx, &rows).await?;
-        // An event that was deleted between our two looks: looked at again.
+        // An event was deleted between the insert and the lookup of duplicates: try again.
         let stored: Vec<Stored> = stored.into_iter().collect::<Option<_>>().ok_or(store::Error::TimedOut)?;
         crash::at(Point::IntakeBeforeCommit)?;
         tx.commit().await?;

@@ -1,4 +1,4 @@
-//! How often within a minute, by whatever is counted. Each process counts for itself.
+//! Counts per minute, by any key. Each process counts for itself.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_secs(60);
 const MOST_COUNTED: usize = 16_384;
 
+/// Counts of the current minute.
 pub(super) struct PerMinute<K>(Mutex<HashMap<K, (Instant, u32)>>);
 
 impl<K> Default for PerMinute<K> {
@@ -25,7 +26,7 @@ impl<K: Eq + Hash> PerMinute<K> {
         if counts.len() >= MOST_COUNTED {
             counts.retain(|_, (since, _)| now - *since < WINDOW);
             if counts.len() >= MOST_COUNTED {
-                counts.clear(); // so many at once are no mistakes; memory stays bounded all the same
+                counts.clear(); // an attack; memory stays bounded all the same
             }
         }
         let (since, n) = counts.entry(key).or_insert((now, 0));
@@ -36,7 +37,7 @@ impl<K: Eq + Hash> PerMinute<K> {
         if *n > most { Err(WINDOW.saturating_sub(now - *since)) } else { Ok(()) }
     }
 
-    /// How long to wait when `most` are counted already.
+    /// How long to wait, if `most` are counted already.
     pub fn is_over(&self, key: &K, most: u32) -> Option<Duration> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, n) = counts.get(key)?;
@@ -45,7 +46,7 @@ impl<K: Eq + Hash> PerMinute<K> {
     }
 }
 
-/// Whoever has one IPv6 address has 2⁶⁴ of them.
+/// The network that an address counts for. A host with one IPv6 address has 2⁶⁴ of them.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) >> 64 << 64)),

@@ -1,5 +1,5 @@
-//! The waiting room: what has been let in and is not yet durable. Bounded in rows and bytes; a place is taken before a body is
-//! read, so that nothing is read which cannot be kept.
+//! The waiting room: events that are accepted and not yet durable. It is bounded in rows and bytes; room is reserved before a body is read,
+//! so that nothing is read which cannot be kept.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,29 +11,28 @@ use tokio::sync::{Notify, oneshot};
 
 const MOST_ROWS: usize = 2_048;
 const MOST_BYTES: usize = 64 << 20;
-/// One group, as much as one transaction writes.
+/// Largest group of one transaction.
 const GROUP_ROWS: usize = 256;
 const GROUP_BYTES: usize = 4 << 20;
 
-/// How an event ended for whoever waits for it; an error is the database's no to this very row.
-pub(super) type Answer = store::Result<Stored>;
-
-/// An event and who waits for it.
+/// An event that waits for the committer.
 pub(super) struct Waiting {
     pub arrival: Arrival,
     pub since: Instant,
-    pub answer: oneshot::Sender<Answer>,
-    /// Dropping it makes room.
-    pub place: Place,
+    /// Tells the sender's request how it ended. An error: the database refused this very row.
+    pub answer: oneshot::Sender<store::Result<Stored>>,
+    /// Makes room again when it is dropped.
+    pub reservation: Reservation,
 }
 
 impl Waiting {
-    /// Nobody waits any more: the sender left, or was told to come again.
+    /// The sender does not wait any more: it left, or was told to come again.
     pub fn is_given_up(&self) -> bool {
         self.answer.is_closed()
     }
 }
 
+/// The waiting room of one process.
 #[derive(Default)]
 pub(super) struct Room {
     waiting: Mutex<VecDeque<Waiting>>,
@@ -44,20 +43,20 @@ pub(super) struct Room {
     bytes: AtomicUsize,
 }
 
-/// A place in the room, kept until dropped.
-pub(super) struct Place {
+/// Room for one event, until dropped.
+pub(super) struct Reservation {
     room: Arc<Room>,
     bytes: usize,
 }
 
 impl Room {
-    /// None: full.
-    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Place> {
-        // Counted first, so that two who come at once do not both get the last place.
+    /// Reserves room for one event of this size. None: there is none.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
+        // Counted first, so that two requests at once do not both get the last room.
         let rows = self.rows.fetch_add(1, Relaxed);
         let held = self.bytes.fetch_add(bytes, Relaxed);
-        let place = Place { room: self.clone(), bytes };
-        (rows < MOST_ROWS && held + bytes <= MOST_BYTES).then_some(place)
+        let reservation = Reservation { room: self.clone(), bytes };
+        (rows < MOST_ROWS && held + bytes <= MOST_BYTES).then_some(reservation)
     }
 
     pub fn is_full(&self) -> bool {
@@ -69,8 +68,8 @@ impl Room {
         self.came.notify_one();
     }
 
-    /// Whatever waits, at once, shared with a session that has nothing: one writes while the other's commit reaches the disk. Waits
-    /// only while nothing is there.
+    /// Takes the next group, at once if there is one. What waits is shared with a session that is idle, so that one writes while the
+    /// other's commit reaches the disk.
     pub async fn take(&self) -> Vec<Waiting> {
         loop {
             let group = self.take_now();
@@ -89,11 +88,11 @@ impl Room {
         let mut group = Vec::with_capacity(share);
         let mut bytes = 0;
         while let Some(next) = waiting.front() {
-            if !group.is_empty() && (group.len() >= share || bytes + next.place.bytes > GROUP_BYTES) {
+            if !group.is_empty() && (group.len() >= share || bytes + next.reservation.bytes > GROUP_BYTES) {
                 self.came.notify_one(); // the other session may take the rest
                 break;
             }
-            bytes += next.place.bytes;
+            bytes += next.reservation.bytes;
             group.extend(waiting.pop_front().filter(|next| !next.is_given_up()));
         }
         group
@@ -116,8 +115,8 @@ impl Drop for Idle<'_> {
     }
 }
 
-impl Place {
-    /// Takes as much as that, if it takes less now. False: the room is full.
+impl Reservation {
+    /// Grows to this size, if it is smaller. False: the room is over its limit.
     pub fn grow(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes {
             self.resize(bytes);
@@ -125,14 +124,14 @@ impl Place {
         self.room.bytes.load(Relaxed) <= MOST_BYTES
     }
 
-    /// What it takes after all.
+    /// Changes to this size.
     pub fn resize(&mut self, bytes: usize) {
         self.room.bytes.fetch_add(bytes, Relaxed);
         self.room.bytes.fetch_sub(std::mem::replace(&mut self.bytes, bytes), Relaxed);
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.room.rows.fetch_sub(1, Relaxed);
         self.room.bytes.fetch_sub(self.bytes, Relaxed);
@@ -146,7 +145,7 @@ mod tests {
     #[test]
     fn a_full_room_takes_nobody_until_somebody_leaves() {
         let room = Arc::new(Room::default());
-        let mut places: Vec<Place> = (0..MOST_ROWS).map_while(|_| room.reserve(1)).collect();
+        let mut places: Vec<Reservation> = (0..MOST_ROWS).map_while(|_| room.reserve(1)).collect();
         assert_eq!(places.len(), MOST_ROWS);
         assert!(room.is_full() && room.reserve(0).is_none());
         places.pop();

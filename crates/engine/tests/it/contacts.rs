@@ -1,7 +1,8 @@
 //! Which contact an event belongs to: many spellings of an address, matched in the database for every writer.
 
 use domain::{Caller, ContactId, Region, normal_address};
-use store::channels::{self, NewChannel, NewRefusal, Provider, Settings};
+use engine::channels::NewChannel;
+use store::channels::{self, NewRefusal};
 use store::contacts::{self, NewContact};
 use testkit::World;
 
@@ -268,16 +269,8 @@ async fn a_channel_that_refuses_much_is_told_and_one_that_refuses_little_is_not(
     let (env, tenant_id) = (&people.world.env, people.world.tenant_id);
     let mut conn = people.world.conn().await;
     let mut channel = async |name: &str, n: i32| {
-        let new = NewChannel {
-            provider: Provider::Generic,
-            name,
-            max_per_minute: None,
-            person_id: None,
-            auto_create_contacts: false,
-            settings: Settings::default(),
-            secret: None,
-        };
-        let (channel_id, _) = channels::create(&mut conn, &env.vault, tenant_id, new).await.expect("a channel");
+        let new = NewChannel { provider: "generic".into(), name: name.into(), ..NewChannel::default() };
+        let channel_id = engine::channels::add(env, tenant_id, new).await.expect("a channel").id;
         let (reason, address) = ("the signature does not match".to_owned(), "203.0.113.7".to_owned());
         let refusal = NewRefusal { tenant_id, channel_id, status: 401, reason, address, n };
         channels::add_refusals(&mut conn, &[refusal.clone(), refusal]).await.expect("refusals");

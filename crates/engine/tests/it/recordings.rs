@@ -4,11 +4,11 @@ use connectors::Outside;
 use connectors::outside::{FetchError, Limits, Lookup};
 use domain::{ActivityId, Secret};
 use engine::Env;
+use engine::channels::NewChannel;
 use engine::enrich::{Failure, Processors, Subject};
 use engine::recordings::{self, Error};
 use futures_util::TryStreamExt as _;
 use serde_json::{Value, json};
-use store::channels::{self, NewChannel, Provider, Settings};
 use testkit::recordings::{Manner, wav};
 use testkit::{Canary, FakeRecordings, FakeSpeech, World, config};
 use uuid::Uuid;
@@ -52,18 +52,14 @@ impl Studio {
         recordings::open(&self.env, self.world.tenant_id, id).await
     }
 
-    async fn channel(&self, provider: Provider) -> Uuid {
+    async fn channel(&self, provider: &str) -> Uuid {
         let new = NewChannel {
-            provider,
-            name: "a channel",
-            max_per_minute: None,
-            person_id: None,
-            auto_create_contacts: false,
-            settings: Settings::default(),
+            provider: provider.to_owned(),
+            name: "a channel".to_owned(),
             secret: Some(Secret::new(TOKEN)),
+            ..NewChannel::default()
         };
-        let made = channels::create(&mut *self.world.conn().await, &self.env.vault, self.world.tenant_id, new).await;
-        made.expect("a channel").0.0
+        engine::channels::add(&self.env, self.world.tenant_id, new).await.expect("a channel").id.0
     }
 
     async fn rows(&self) -> i64 {
@@ -166,7 +162,7 @@ async fn no_event_sends_us_to_ourselves() {
 async fn twilios_recordings_are_asked_for_with_the_channels_own_token_and_nobody_elses() {
     let studio = Studio::new().await;
     studio.server.want("Basic QUMxOjAxMjM0NTY3ODlhYmNkZWYwMTIzNDU2Nzg5YWJjZGVm");
-    let (twilio, generic) = (studio.channel(Provider::Twilio).await, studio.channel(Provider::Generic).await);
+    let (twilio, generic) = (studio.channel("twilio").await, studio.channel("generic").await);
     let raw = json!({ "source_type": "url", "content": studio.server.url("/RE1"), "format": "audio/wav" });
     let account = json!({ "account_sid": "AC1" });
     let id = studio.activity(raw.clone(), account.clone(), Some(twilio)).await;

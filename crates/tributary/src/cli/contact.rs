@@ -1,4 +1,4 @@
-//! `tributary contact`: whom events are from.
+//! `tributary contact`: the people that events come from.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -27,14 +27,14 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List contacts, the newest first.
+    /// List contacts, newest first.
     List {
         /// A part of a name, a company or an address.
         text: Option<String>,
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
-    /// Make a contact; events of that address which were nobody's are theirs now.
+    /// Add a contact, and link unmatched activities of its addresses to it.
     Add {
         #[arg(long)]
         email: Option<String>,
@@ -47,9 +47,9 @@ enum Command {
         #[arg(long)]
         company: Option<String>,
     },
-    /// Show a contact and every address they are recognised by.
+    /// Show a contact and every address by which it is recognised.
     Show { id: ContactId },
-    /// Bring in a CSV file with a heading: email, phone, first_name, last_name (or name), company, tags. Whoever is known is completed, not
+    /// Import a CSV file with a heading: email, phone, first_name, last_name (or name), company, tags. Known contacts are completed, not
     /// overwritten.
     Import {
         /// A file, or `-` for stdin.
@@ -67,6 +67,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let wanted = Wanted { text: text.as_deref(), before: None, limit };
             let listed = contacts::list(&mut tx, tenant_id, &wanted).await?;
             if args.json {
+                let listed: Vec<web::Contact> = listed.into_iter().map(Into::into).collect();
                 println!("{}", serde_json::to_string_pretty(&listed)?);
                 return Ok(ExitCode::SUCCESS);
             }
@@ -99,7 +100,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 .with_context(|| format!("there is no contact {id}\n\nhint: `tributary contact list` shows them"))?;
             let addresses = contacts::addresses(&mut tx, tenant_id, id).await?;
             if args.json {
-                let mut value = serde_json::to_value(&contact)?;
+                let mut value = serde_json::to_value(web::Contact::from(contact))?;
                 value["addresses"] = serde_json::to_value(&addresses)?;
                 println!("{}", serde_json::to_string_pretty(&value)?);
                 return Ok(ExitCode::SUCCESS);

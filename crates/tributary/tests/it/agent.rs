@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{Scope, Secret};
-use engine::intake::sign_twilio;
+use engine::intake::providers::twilio::sign as sign_twilio;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use store::{keys, people};

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{Scope, Secret};
-use engine::intake::{sign, sign_standard, sign_twilio};
+use engine::intake::providers::generic::{sign, sign_standard};
+use engine::intake::providers::twilio::sign as sign_twilio;
 use futures_util::{StreamExt as _, stream};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
-use store::channels::Provider;
 use testkit::World;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -26,14 +26,14 @@ async fn mutated_requests_over_http_are_never_accepted() {
     let n = if testkit::is_slow() { 10_000 } else { 1_000 };
     let house = House::new().await;
     let (_, twilio) = house.twilio().await;
-    let (_, generic) = house.channel(new_channel(Provider::Generic)).await;
-    let (_, postmark) = house.channel(new_channel(Provider::Postmark)).await;
-    let secret = generic.proofs.webhook_secret.clone().expect("a secret");
+    let (_, generic) = house.channel(new_channel("generic")).await;
+    let (_, postmark) = house.channel(new_channel("postmark")).await;
+    let secret = generic.proofs.get("webhook_secret").cloned().expect("a secret");
     let json_body = r#"{"content":"forged, perhaps"}"#.to_owned();
     let form_body = form(&[("MessageSid", "SM1"), ("Body", "forged, perhaps"), ("From", "+14158675309")]);
     let url = format!("{PUBLIC_URL}{}", target(&twilio));
     let now = chrono::Utc::now().timestamp();
-    let basic = STANDARD.encode(postmark.proofs.basic.as_ref().expect("a password").reveal());
+    let basic = STANDARD.encode(postmark.proofs.get("basic").expect("a password").reveal());
     type Sent = (String, Vec<(&'static str, String)>, String);
     let good: Vec<Sent> = vec![
         (target(&generic), vec![("x-webhook-signature", sign(&secret, json_body.as_bytes()))], json_body.clone()),
@@ -48,7 +48,7 @@ async fn mutated_requests_over_http_are_never_accepted() {
         ),
         (
             target(&generic),
-            vec![("authorization", format!("Bearer {}", generic.proofs.bearer.as_ref().expect("a key").reveal()))],
+            vec![("authorization", format!("Bearer {}", generic.proofs.get("bearer").expect("a key").reveal()))],
             json_body.clone(),
         ),
         (
@@ -139,7 +139,7 @@ async fn mutated_requests_over_http_are_never_accepted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_other_route_takes_an_event_unsigned() {
     let house = House::new().await;
-    let (id, _) = house.channel(new_channel(Provider::Generic)).await;
+    let (id, _) = house.channel(new_channel("generic")).await;
     let paths: Value = house
         .http
         .get(format!("{}/api/v1/openapi.json", house.app.url))
@@ -188,9 +188,9 @@ async fn no_other_route_takes_an_event_unsigned() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bombs_are_refused_and_cost_little_memory() {
     let house = House::new().await;
-    let (_, generic) = house.channel(new_channel(Provider::Generic)).await;
-    let (_, postmark) = house.channel(new_channel(Provider::Postmark)).await;
-    let bearer = format!("Bearer {}", generic.proofs.bearer.as_ref().expect("a key").reveal());
+    let (_, generic) = house.channel(new_channel("generic")).await;
+    let (_, postmark) = house.channel(new_channel("postmark")).await;
+    let bearer = format!("Bearer {}", generic.proofs.get("bearer").expect("a key").reveal());
     let before = resident_kb(house.app.pid(), "VmRSS");
     let zeros = vec![0_u8; 900_000];
     for encoding in ["gzip", "br", "deflate", "zstd", "gzip, gzip"] {
@@ -250,9 +250,9 @@ async fn raw(app: &App, request: &[u8]) -> (Option<u16>, bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_shapes_of_requests_are_refused_and_the_connection_closed() {
     let house = House::new().await;
-    let (_, generic) = house.channel(new_channel(Provider::Generic)).await;
+    let (_, generic) = house.channel(new_channel("generic")).await;
     let path = target(&generic);
-    let bearer = generic.proofs.bearer.as_ref().expect("a key").reveal();
+    let bearer = generic.proofs.get("bearer").expect("a key").reveal();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {bearer}\r\nContent-Type: application/json\r\n"
     );
@@ -311,8 +311,8 @@ async fn slow_uploads_end_and_disturb_nobody() {
         .env("REQUEST_SECS", "2");
     let app = App::start(serve, &["serve"], port).await;
     let house = House { world, app, folder, http: client() };
-    let (_, generic) = house.channel(new_channel(Provider::Generic)).await;
-    let bearer = generic.proofs.bearer.as_ref().expect("a key").reveal().to_owned();
+    let (_, generic) = house.channel(new_channel("generic")).await;
+    let bearer = generic.proofs.get("bearer").expect("a key").reveal().to_owned();
     let address = house.app.url.strip_prefix("http://").expect("an address").to_owned();
     let mut slow = Vec::new();
     for _ in 0..200 {

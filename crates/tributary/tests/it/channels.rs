@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{ChannelId, Clock, Scope, Secret};
-use engine::intake::sign_twilio;
+use engine::channels::NewChannel;
+use engine::intake::providers::twilio::sign as sign_twilio;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use store::channels::{NewChannel, Provider, Secrets, Settings};
+use store::channels::{Secrets, Settings};
 use testkit::{Cluster, World, wait_until};
 use uuid::Uuid;
 
@@ -52,14 +53,13 @@ impl House {
         Self { world, app, folder, http: client() }
     }
 
-    pub async fn channel(&self, new: NewChannel<'_>) -> (ChannelId, Secrets) {
-        let mut conn = self.world.conn().await;
-        let made = store::channels::create(&mut conn, &self.world.env.vault, self.world.tenant_id, new).await;
-        made.expect("a channel")
+    pub async fn channel(&self, new: NewChannel) -> (ChannelId, Secrets) {
+        let made = engine::channels::add(&self.world.env, self.world.tenant_id, new).await.expect("a channel");
+        (made.id, made.secrets)
     }
 
     pub async fn twilio(&self) -> (ChannelId, Secrets) {
-        self.channel(NewChannel { secret: Some(Secret::new(TOKEN)), ..new_channel(Provider::Twilio) }).await
+        self.channel(NewChannel { secret: Some(Secret::new(TOKEN)), ..new_channel("twilio") }).await
     }
 
     pub fn post(&self, target: &str) -> reqwest::RequestBuilder {
@@ -108,7 +108,7 @@ for case in json.load(sys.stdin):
 async fn what_the_official_libraries_sign_is_taken_in() {
     let house = House::new().await;
     let (_, twilio) = house.twilio().await;
-    let (_, generic) = house.channel(new_channel(Provider::Generic)).await;
+    let (_, generic) = house.channel(new_channel("generic")).await;
     let url = format!("{PUBLIC_URL}{}", target(&twilio));
     let messages = [
         json!({ "MessageSid": "SM1", "From": "+14158675309", "To": "+15005550001", "Body": "hello", "NumMedia": "0" }),
@@ -116,7 +116,7 @@ async fn what_the_official_libraries_sign_is_taken_in() {
         json!({ "CallSid": "CA1", "RecordingSid": "RE1", "RecordingUrl": "https://api.example/RE1", "RecordingStatus": "completed", "RecordingDuration": "31" }),
         json!({ "CallSid": "CA1", "CallStatus": "completed", "Direction": "inbound", "From": "+14158675309", "To": "+15005550001", "SequenceNumber": "2" }),
     ];
-    let secret = generic.proofs.webhook_secret.as_ref().expect("a secret").reveal();
+    let secret = generic.proofs.get("webhook_secret").expect("a secret").reveal();
     let (now, body) = (chrono::Utc::now().timestamp(), r#"{"type":"note","content":"signed by a library"}"#);
     let mut cases: Vec<Value> = messages.iter().map(|fields| json!(["twilio", TOKEN, url, fields])).collect();
     cases.push(json!(["standard", secret, "msg_1", now, body]));
@@ -186,7 +186,7 @@ fn mail(id: &str, text: &str, attachments: &[(&str, &str, &[u8])]) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_brings_its_files_however_large() {
     let house = House::new().await;
-    let (_, postmark) = house.channel(new_channel(Provider::Postmark)).await;
+    let (_, postmark) = house.channel(new_channel("postmark")).await;
     let large: Vec<u8> = (0..37_u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let body = mail(
         "mail-1",
@@ -258,7 +258,7 @@ async fn a_mail_brings_its_files_however_large() {
     }
     let forged = send(mail("mail-2", "forged", &[]), "203.0.113.9").await.expect("an answer");
     assert_eq!(forged.status().as_u16(), 401);
-    let basic = postmark.proofs.basic.as_ref().expect("a password").reveal();
+    let basic = postmark.proofs.get("basic").expect("a password").reveal();
     let (user, password) = basic.split_once(':').expect("user and password");
     let request =
         house.post(&target(&postmark)).basic_auth(user, Some(password)).header("content-type", "application/json");
@@ -279,10 +279,10 @@ async fn a_mail_brings_its_files_however_large() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_first_contacts_of_one_address_are_one_contact() {
     let house = House::new().await;
-    let new = NewChannel { auto_create_contacts: true, ..new_channel(Provider::Generic) };
+    let new = NewChannel { auto_create_contacts: true, ..new_channel("generic") };
     let (_, generic) = house.channel(new).await;
-    let (_, deaf) = house.channel(new_channel(Provider::Generic)).await;
-    let bearer = |secrets: &Secrets| secrets.proofs.bearer.as_ref().expect("a key").reveal().to_owned();
+    let (_, deaf) = house.channel(new_channel("generic")).await;
+    let bearer = |secrets: &Secrets| secrets.proofs.get("bearer").expect("a key").reveal().to_owned();
     let sends = (0..1_000).map(|n| {
         // Half of them write the address in another way; every tenth is somebody else, in shuffled order.
         let from = match n % 10 {
@@ -390,10 +390,7 @@ async fn a_restart_of_the_database_under_a_burst_loses_nothing() {
     let house = House::on(World::with(cluster.database("burst").await, Clock::System).await).await;
     let (_, twilio) = house.twilio().await;
     let (_, postmark) = house
-        .channel(NewChannel {
-            settings: Settings { require_ip: false, ranges: None },
-            ..new_channel(Provider::Postmark)
-        })
+        .channel(NewChannel { settings: Settings { require_ip: false, ranges: None }, ..new_channel("postmark") })
         .await;
     let url = format!("{PUBLIC_URL}{}", target(&twilio));
     const TOTAL: Duration = Duration::from_secs(15); // Twilio's, all attempts together

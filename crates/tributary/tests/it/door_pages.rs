@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use domain::Scope;
+use engine::channels::NewChannel;
 use fantoccini::Locator;
 use serde_json::{Value, json};
-use store::channels::Provider;
 use testkit::World;
 
 use crate::app::{App, Folder, client};
@@ -164,10 +164,8 @@ async fn text_from_outside_stays_text_on_every_page() {
     let mut conn = world.conn().await;
     for (nth, attack) in ATTACKS.iter().enumerate() {
         let visible: String = attack.chars().filter(|c| !c.is_control()).collect();
-        let mut new = new_channel(Provider::Generic);
-        new.name = &visible;
-        let (id, _) =
-            store::channels::create(&mut conn, &world.env.vault, world.tenant_id, new).await.expect("a channel");
+        let new = NewChannel { name: visible.clone(), ..new_channel("generic") };
+        let id = engine::channels::add(&world.env, world.tenant_id, new).await.expect("a channel").id;
         let contact: i64 = sqlx::query_scalar(
             "insert into contacts (tenant_id, first_name, last_name, company, email, tags) values ($1, $2, $2, $2, $3, array[$2]) returning id",
         )

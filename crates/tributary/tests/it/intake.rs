@@ -4,13 +4,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use domain::{ActivityId, ChannelId, Scope, Secret, TenantId};
+use engine::channels::NewChannel;
 use futures_util::{StreamExt as _, stream};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Response;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use store::activities::{Of, Wanted};
-use store::channels::{NewChannel, Provider, Settings};
 use testkit::{World, wait_until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -63,26 +63,22 @@ pub struct Opens {
     pub bearer: Secret,
 }
 
-pub fn new_channel(provider: Provider) -> NewChannel<'static> {
+/// A channel without a limit.
+pub fn new_channel(provider: &str) -> NewChannel {
     NewChannel {
-        provider,
-        name: "shop",
-        max_per_minute: None,
-        person_id: None,
-        auto_create_contacts: false,
-        settings: Settings::default(),
-        secret: None,
+        provider: provider.to_owned(),
+        name: "shop".to_owned(),
+        max_per_minute: Some(None),
+        ..NewChannel::default()
     }
 }
 
 pub async fn add_channel(world: &World, tenant_id: TenantId, max_per_minute: Option<i32>) -> (ChannelId, Opens) {
-    let new = NewChannel { max_per_minute, ..new_channel(Provider::Generic) };
-    let mut conn = world.conn().await;
-    let made = store::channels::create(&mut conn, &world.env.vault, tenant_id, new).await;
-    let (id, secrets) = made.expect("a channel");
-    let (bearer, webhook_secret) =
-        (secrets.proofs.bearer.expect("a key"), secrets.proofs.webhook_secret.expect("a secret"));
-    (id, Opens { ingestion_key: secrets.ingestion_key, webhook_secret, bearer })
+    let new = NewChannel { max_per_minute: Some(max_per_minute), ..new_channel("generic") };
+    let made = engine::channels::add(&world.env, tenant_id, new).await.expect("a channel");
+    let proof = |name: &str| made.secrets.proofs.get(name).cloned().expect("a secret");
+    let (webhook_secret, bearer) = (proof("webhook_secret"), proof("bearer"));
+    (made.id, Opens { ingestion_key: made.secrets.ingestion_key, webhook_secret, bearer })
 }
 
 pub async fn serve(folder: &Folder, database_url: &str, crash: Option<&str>) -> App {

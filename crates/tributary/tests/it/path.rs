@@ -50,7 +50,7 @@ impl Path {
                 let event = Uuid::now_v7();
                 let filler = if nth % 10 == 9 { "pad ".repeat(20_000) } else { String::new() };
                 let body = json!({ "type": "note", "content": format!("Event {event} came by. {filler}") }).to_string();
-                let signature = engine::intake::sign(&secret, body.as_bytes());
+                let signature = engine::intake::providers::generic::sign(&secret, body.as_bytes());
                 let (begun, mut again) = (Instant::now(), tokio::time::interval(Duration::from_millis(50)));
                 loop {
                     let request = http.post(&url).header("x-webhook-signature", &signature);

@@ -1,13 +1,17 @@
-//! A tenant's channels: listed, made (secrets shown once), changed, rotated, tested, closed, opened, deleted.
+//! Channels over the API. `engine::channels` does the work; pages call the functions here too, which add what only a server does: it forgets
+//! what it knew of a changed channel, and logs the key that changed it.
+
+use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use chrono::{DateTime, TimeDelta, Utc};
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
 use domain::{ChannelId, PersonId, Secret};
-use engine::intake::{Refusal, Visit, sample};
+use engine::channels::{self, NewChannel, Opened, Rotation};
+use engine::intake::providers;
 use serde::{Deserialize, Serialize};
-use store::channels::{self, ChannelChange, NewChannel, Provider, Rotation, Secrets, Settings};
+use store::channels::{ChannelChange, Settings};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -16,16 +20,15 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
 use crate::app::App;
 
-/// How long the secrets before a rotation are good, in hours, when nobody says otherwise.
-const RETIRING_HOURS: u32 = 24;
-
+/// The channels of a tenant.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Channels {
-    channels: Vec<Channel>,
+pub struct Channels {
+    pub channels: Vec<Channel>,
 }
 
+/// A channel, without its secrets.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Channel {
+pub struct Channel {
     id: Uuid,
     #[schema(example = "generic")]
     provider: String,
@@ -33,21 +36,21 @@ pub(crate) struct Channel {
     is_active: bool,
     /// Verified requests a minute; null: no limit.
     max_per_minute: Option<i32>,
-    /// Whose work its events are; null: everyone's.
+    /// The owner of its activities; null: they are everyone's.
     person_id: Option<i64>,
     auto_create_contacts: bool,
     settings: ChannelSettings,
     created_at: DateTime<Utc>,
 }
 
-/// How a channel verifies, as far as it is no secret.
+/// How a channel verifies by address, for providers that are known by theirs.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ChannelSettings {
-    /// Postmark: whether its address, or user and password, must be right. Without, the URL alone is the secret.
+pub struct ChannelSettings {
+    /// Whether the address, or user and password, must be right. Without, the URL alone is the secret.
     #[serde(default = "yes")]
     pub require_ip: bool,
-    /// Postmark: networks its requests come from; left out: those it publishes.
+    /// Networks that its requests come from; left out: those that the provider publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranges: Option<Vec<String>>,
 }
@@ -62,21 +65,21 @@ pub(crate) struct AddChannel {
     /// Who sends here.
     #[schema(example = "web shop")]
     pub name: String,
-    /// Whose webhooks: generic, twilio or postmark.
+    /// The sender's provider: twilio, postmark, or generic for any other.
     #[schema(example = "generic")]
-    #[serde(default = "generic")]
+    #[serde(default = "default_provider")]
     pub provider: String,
-    /// Verified requests a minute; null: no limit. Left out: 100 for generic channels, no limit for others.
+    /// Verified requests a minute; null: no limit. Left out: as is usual for the provider (100 for generic).
     #[serde(default, deserialize_with = "given")]
     pub max_per_minute: Option<Option<i32>>,
-    /// What the sender signs with, at least 24 characters. Twilio: the account's primary auth token. Generic: its own secret, when it has
-    /// one already.
+    /// The secret that the sender signs with, at least 24 characters. Twilio: the account's primary auth token. Generic: the sender's own,
+    /// if it has one already.
     #[schema(value_type = Option<String>)]
     #[serde(alias = "auth_token", alias = "webhook_secret")]
     pub secret: Option<Secret>,
-    /// Whose work its events are; left out: everyone's.
+    /// The owner of its activities; left out: they are everyone's.
     pub person_id: Option<i64>,
-    /// Makes a contact of every address that is not known yet.
+    /// Makes a contact of every unknown address.
     #[serde(default)]
     pub auto_create_contacts: bool,
     #[serde(default)]
@@ -88,37 +91,66 @@ fn given<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Resu
     Option::deserialize(from).map(Some)
 }
 
-fn generic() -> String {
-    Provider::Generic.as_str().to_owned()
+fn default_provider() -> String {
+    providers::DEFAULT.to_owned()
 }
 
-/// A channel with what opens it.
+/// A channel with its secrets.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct MadeChannel {
+pub struct MadeChannel {
     pub id: Uuid,
+    #[schema(example = "generic")]
+    provider: &'static str,
     name: String,
     /// Where to send. Keep it private.
     pub url: String,
-    /// Generic, for senders that send a key: `Authorization: Bearer ak_live_…`. Not shown again here.
-    #[schema(example = "ak_live_…")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bearer: Option<String>,
-    /// Generic, for senders that sign: HMAC-SHA256 of the body, in `X-Webhook-Signature: sha256=<hex>`, or Standard Webhooks. Not shown
-    /// again here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub webhook_secret: Option<String>,
+    /// The secrets for its sender, by name; only in this answer. Generic: `bearer`, to be sent as `Authorization: Bearer ak_live_…`, and
+    /// `webhook_secret`, which signs the body (HMAC-SHA256, in `X-Webhook-Signature: sha256=<hex>`, or Standard Webhooks).
+    #[serde(flatten)]
+    secrets: BTreeMap<&'static str, String>,
     max_per_minute: Option<i32>,
 }
 
-/// The tenant's channels, without what opens them.
-#[utoipa::path(get, path = "/api/v1/channels", tag = "channels", responses((status = 200, body = Channels), (status = 403, body = Problem)))]
-pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> Result<Json<Channels>, ApiError> {
-    let channels = app.env.db.session(async |conn| channels::list(conn, caller.tenant_id).await).await?;
-    Ok(Json(Channels { channels: channels.into_iter().map(Channel::from).collect() }))
+impl From<Opened> for MadeChannel {
+    fn from(opened: Opened) -> Self {
+        let shown = opened.spec.shown(&opened.secrets.proofs);
+        Self {
+            id: opened.id.0,
+            provider: opened.spec.code,
+            name: opened.name,
+            url: opened.url,
+            secrets: shown.map(|(proof, secret)| (proof.name, secret.reveal().to_owned())).collect(),
+            max_per_minute: opened.max_per_minute,
+        }
+    }
 }
 
-impl From<channels::Channel> for Channel {
-    fn from(channel: channels::Channel) -> Self {
+impl From<channels::Error> for ApiError {
+    fn from(error: channels::Error) -> Self {
+        match error {
+            channels::Error::Unknown(_) => Self::NotFound("channel"),
+            channels::Error::Invalid(what) => Self::Malformed(StatusCode::BAD_REQUEST, what),
+            channels::Error::Conflict(what) => Self::Conflict(what),
+            channels::Error::NotTaken(refusal) => refusal.into(),
+            channels::Error::Store(error) => error.into(),
+        }
+    }
+}
+
+/// The tenant's channels, without their secrets.
+#[utoipa::path(get, path = "/api/v1/channels", tag = "channels", responses((status = 200, body = Channels), (status = 403, body = Problem)))]
+pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> Result<Json<Channels>, ApiError> {
+    Ok(Json(channels::list(&app.env, caller.tenant_id).await?.into()))
+}
+
+impl From<Vec<store::channels::Channel>> for Channels {
+    fn from(channels: Vec<store::channels::Channel>) -> Self {
+        Self { channels: channels.into_iter().map(Channel::from).collect() }
+    }
+}
+
+impl From<store::channels::Channel> for Channel {
+    fn from(channel: store::channels::Channel) -> Self {
         let Settings { require_ip, ranges } = channel.settings;
         Self {
             id: channel.id,
@@ -134,7 +166,7 @@ impl From<channels::Channel> for Channel {
     }
 }
 
-/// Makes a channel. Its secrets are in this answer.
+/// Adds a channel. Its secrets are in this answer.
 #[utoipa::path(post, path = "/api/v1/channels", tag = "channels", request_body = AddChannel,
     responses((status = 201, body = MadeChannel), (status = 400, body = Problem), (status = 403, body = Problem)))]
 pub(crate) async fn create(
@@ -145,71 +177,35 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(add(&app, &caller, new).await?)))
 }
 
-fn malformed(what: impl Into<String>) -> ApiError {
-    ApiError::Malformed(StatusCode::BAD_REQUEST, what.into())
-}
-
-pub(crate) fn checked_limit(most: Option<i32>) -> Result<Option<i32>, ApiError> {
-    if most.is_some_and(|most| most < 1) {
-        return Err(malformed("max_per_minute is at least 1, or null for no limit"));
+impl From<ChannelSettings> for Settings {
+    fn from(ChannelSettings { require_ip, ranges }: ChannelSettings) -> Self {
+        Self { require_ip, ranges }
     }
-    Ok(most)
 }
 
-pub(crate) fn checked_settings(given: Option<ChannelSettings>) -> Result<Settings, ApiError> {
-    let Some(ChannelSettings { require_ip, ranges }) = given else { return Ok(Settings::default()) };
-    let ranges = ranges.map(|ranges| ranges.into_iter().map(|range| range.trim().to_owned()).collect::<Vec<_>>());
-    if ranges.as_ref().is_some_and(|ranges| !engine::intake::are_networks(ranges)) {
-        return Err(malformed("ranges are networks such as 50.31.156.0/24"));
-    }
-    Ok(Settings { require_ip, ranges })
-}
-
-/// Makes a channel, for the API and the page.
 pub(crate) async fn add(app: &App, caller: &Caller, new: AddChannel) -> Result<MadeChannel, ApiError> {
-    let name = new.name.trim();
-    let provider: Provider = new.provider.parse().map_err(|error: store::Error| malformed(error.to_string()))?;
-    let max_per_minute = checked_limit(new.max_per_minute.unwrap_or(provider.usual_limit()))?;
-    let settings = checked_settings(new.settings)?;
-    let made = app.env.db.write(async |tx| {
-        let new = NewChannel {
-            provider,
-            name,
-            max_per_minute,
-            person_id: new.person_id.map(PersonId),
-            auto_create_contacts: new.auto_create_contacts,
-            settings,
-            secret: new.secret.map(|secret| Secret::new(secret.reveal().trim())),
-        };
-        channels::create(tx, &app.env.vault, caller.tenant_id, new).await
-    });
-    let made = made.await.map_err(|error| match error {
-        store::Error::Refused { what } => malformed(what),
-        error if error.code().as_deref() == Some("23503") => malformed("there is no such person"),
-        other => other.into(),
-    });
-    let (id, secrets) = made?;
-    tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was made by key {}", caller.key_id);
-    Ok(opened(app, id, name, provider, &secrets, max_per_minute))
+    let new = NewChannel {
+        name: new.name,
+        provider: new.provider,
+        max_per_minute: new.max_per_minute,
+        secret: new.secret,
+        person_id: new.person_id.map(PersonId),
+        auto_create_contacts: new.auto_create_contacts,
+        settings: new.settings.map(Settings::from).unwrap_or_default(),
+    };
+    let made = channels::add(&app.env, caller.tenant_id, new).await?;
+    log(caller, made.id, "added");
+    Ok(made.into())
 }
 
-fn opened(
-    app: &App,
-    id: ChannelId,
-    name: &str,
-    provider: Provider,
-    secrets: &Secrets,
-    max_per_minute: Option<i32>,
-) -> MadeChannel {
-    let text = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.reveal().to_owned());
-    MadeChannel {
-        id: id.0,
-        name: name.to_owned(),
-        url: engine::intake::url(&app.env.config.base_url(), provider, secrets),
-        bearer: text(&secrets.proofs.bearer),
-        webhook_secret: text(&secrets.proofs.webhook_secret),
-        max_per_minute,
-    }
+/// A change counts at once in this process, and is in the log with the key that made it.
+fn changed(app: &App, caller: &Caller, id: ChannelId, done: &str) {
+    app.intake.forget(id);
+    log(caller, id, done);
+}
+
+fn log(caller: &Caller, id: ChannelId, done: &str) {
+    tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was {done} by key {}", caller.key_id);
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -223,7 +219,7 @@ pub(crate) struct ChangeChannel {
     pub settings: Option<ChannelSettings>,
 }
 
-/// Changes what is no secret about a channel.
+/// Changes the name, the limit or the settings of a channel.
 #[utoipa::path(patch, path = "/api/v1/channels/{id}", tag = "channels", params(("id" = Uuid, Path)), request_body = ChangeChannel,
     responses((status = 204), (status = 400, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn change(
@@ -234,12 +230,9 @@ pub(crate) async fn change(
 ) -> Result<StatusCode, ApiError> {
     let change = ChannelChange {
         name: change.name,
-        max_per_minute: change.max_per_minute.map(checked_limit).transpose()?,
+        max_per_minute: change.max_per_minute,
         auto_create_contacts: change.auto_create_contacts,
-        settings: match change.settings {
-            Some(settings) => Some(checked_settings(Some(settings))?),
-            None => None,
-        },
+        settings: change.settings.map(Settings::from),
     };
     change_to(&app, &caller, ChannelId(id), change).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -251,32 +244,25 @@ pub(crate) async fn change_to(
     id: ChannelId,
     change: ChannelChange,
 ) -> Result<(), ApiError> {
-    let changed = app.env.db.session(async |conn| channels::change(conn, caller.tenant_id, id, change).await);
-    let changed = changed.await.map_err(|error| match error {
-        store::Error::Refused { what } => malformed(what),
-        other => other.into(),
-    });
-    if !changed? {
-        return Err(ApiError::NotFound("channel"));
-    }
-    app.intake.forget(id);
+    channels::change(&app.env, caller.tenant_id, id, change).await?;
+    changed(app, caller, id, "changed");
     Ok(())
 }
 
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RotateChannel {
-    /// Twilio's new auth token, or a generic sender's own new secret.
+    /// The sender's own new secret; Twilio: its new auth token.
     #[schema(value_type = Option<String>)]
     pub secret: Option<Secret>,
-    /// Also a new URL; the old one is closed at once.
+    /// Also makes a new URL; the old one is refused at once.
     #[serde(default)]
     pub url: bool,
-    /// How long the old secrets are good, in hours; left out: 24.
+    /// How long the old secrets stay valid, in hours; left out: 24.
     pub keep_hours: Option<u32>,
 }
 
-/// Makes new secrets for a channel. The old ones are good for another day, unless told otherwise.
+/// Makes new secrets for a channel. The old ones stay valid for another day, unless told otherwise.
 #[utoipa::path(post, path = "/api/v1/channels/{id}/rotate", tag = "channels", params(("id" = Uuid, Path)), request_body = RotateChannel,
     responses((status = 200, body = MadeChannel), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn rotate(
@@ -294,21 +280,10 @@ pub(crate) async fn rotate_now(
     id: ChannelId,
     rotate: RotateChannel,
 ) -> Result<MadeChannel, ApiError> {
-    let keep = TimeDelta::hours(rotate.keep_hours.unwrap_or(RETIRING_HOURS).min(24 * 365).into());
-    let rotated = app.env.db.write(async |tx| {
-        let rotation = Rotation {
-            secret: rotate.secret.map(|secret| Secret::new(secret.reveal().trim())),
-            is_url_too: rotate.url,
-            until: app.env.clock.now() + keep,
-        };
-        let channel = channels::get(tx, caller.tenant_id, id).await?;
-        let secrets = channels::rotate(tx, &app.env.vault, caller.tenant_id, id, rotation).await?;
-        Ok::<_, store::Error>(channel.zip(secrets))
-    });
-    let (channel, secrets) = rotated.await?.ok_or(ApiError::NotFound("channel"))?;
-    app.intake.forget(id);
-    tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was rotated by key {}", caller.key_id);
-    Ok(opened(app, id, &channel.name, channel.provider_code.parse()?, &secrets, channel.max_per_minute))
+    let rotation = Rotation { secret: rotate.secret, is_url_too: rotate.url, keep_hours: rotate.keep_hours };
+    let rotated = channels::rotate(&app.env, caller.tenant_id, id, rotation).await?;
+    changed(app, caller, id, "rotated");
+    Ok(rotated.into())
 }
 
 #[derive(Serialize, ToSchema)]
@@ -325,47 +300,8 @@ pub(crate) async fn test(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Tested>, ApiError> {
-    Ok(Json(Tested { id: send_test(&app, &caller, ChannelId(id)).await? }))
-}
-
-/// Goes in by the same door as every webhook, and is verified like one.
-pub(crate) async fn send_test(app: &App, caller: &Caller, id: ChannelId) -> Result<Uuid, ApiError> {
-    let (channel, secrets) = load(app, caller, id).await?;
-    let base_url = app.env.config.base_url();
-    let made = sample(channel.provider_code.parse()?, &secrets, &base_url, app.env.clock.now());
-    let sample = made.ok_or_else(|| ApiError::Conflict("the channel has no secret to sign with".into()))?;
-    let mut headers = HeaderMap::new();
-    for (name, value) in &sample.headers {
-        let value = HeaderValue::try_from(value.as_str())
-            .map_err(|_| ApiError::Conflict("its secret cannot be sent".into()))?;
-        headers.insert(HeaderName::from_static(name), value);
-    }
-    app.intake.forget(id); // what was changed a moment ago is what is tested
-    let visit = Visit {
-        key: secrets.ingestion_key.reveal(),
-        target: &sample.target,
-        address: std::net::Ipv4Addr::LOCALHOST.into(),
-        headers: &headers,
-    };
-    let sent = async {
-        let mut knock = app.intake.knock(visit).await?;
-        knock.push(sample.body).await?;
-        knock.deliver(&headers).await
-    };
-    match sent.await {
-        Ok(received) => Ok(received.id.0),
-        Err(Refusal::Unverified) => Err(ApiError::Conflict("the channel refused it; its page says why".into())),
-        Err(refusal) => Err(refusal.into()),
-    }
-}
-
-pub(crate) async fn load(app: &App, caller: &Caller, id: ChannelId) -> Result<(channels::Channel, Secrets), ApiError> {
-    let loaded = app.env.db.session(async |conn| {
-        let channel = channels::get(conn, caller.tenant_id, id).await?;
-        let secrets = channels::secrets(conn, &app.env.vault, caller.tenant_id, id).await?;
-        Ok(channel.zip(secrets))
-    });
-    loaded.await?.ok_or(ApiError::NotFound("channel"))
+    let sent = channels::send_test(&app.env, &app.intake, caller.tenant_id, ChannelId(id)).await?;
+    Ok(Json(Tested { id: sent.0 }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -375,17 +311,17 @@ pub(crate) struct Refusals {
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RefusedOne {
-    /// What the sender was answered.
+    /// The status that the sender was answered with.
     status: i32,
-    /// Why, for the channel's owner alone.
+    /// The reason, for the channel's owner alone.
     reason: String,
     address: Option<String>,
-    /// How many alike within a second.
+    /// How often within one second.
     n: i32,
     created_at: DateTime<Utc>,
 }
 
-/// What the channel refused within the last 30 days, and why; never what was sent. The newest 200.
+/// The newest 200 refusals of the last 30 days, with the reason and never with the body.
 #[utoipa::path(get, path = "/api/v1/channels/{id}/refusals", tag = "channels", params(("id" = Uuid, Path)),
     responses((status = 200, body = Refusals), (status = 404, body = Problem)))]
 pub(crate) async fn refusals(
@@ -393,11 +329,7 @@ pub(crate) async fn refusals(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Refusals>, ApiError> {
-    let loaded = app.env.db.session(async |conn| {
-        let channel = channels::get(conn, caller.tenant_id, ChannelId(id)).await?;
-        Ok((channel, channels::refusals(conn, caller.tenant_id, ChannelId(id), 200).await?))
-    });
-    let (Some(_), refusals) = loaded.await? else { return Err(ApiError::NotFound("channel")) };
+    let refusals = channels::refusals(&app.env, caller.tenant_id, ChannelId(id), 200).await?;
     let refusals = refusals.into_iter().map(|refusal| RefusedOne {
         status: refusal.status,
         reason: refusal.reason,
@@ -408,7 +340,7 @@ pub(crate) async fn refusals(
     Ok(Json(Refusals { refusals: refusals.collect() }))
 }
 
-/// Deletes a channel. Its activities, and what was remembered of them, stay.
+/// Deletes a channel. Its activities and documents stay.
 #[utoipa::path(delete, path = "/api/v1/channels/{id}", tag = "channels", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 pub(crate) async fn delete(
@@ -421,16 +353,12 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn remove(app: &App, caller: &Caller, id: ChannelId) -> Result<(), ApiError> {
-    let deleted = app.env.db.write(async |tx| channels::delete(tx, &app.env.vault, caller.tenant_id, id).await).await?;
-    if !deleted {
-        return Err(ApiError::NotFound("channel"));
-    }
-    app.intake.forget(id);
-    tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was deleted by key {}", caller.key_id);
+    channels::delete(&app.env, caller.tenant_id, id).await?;
+    changed(app, caller, id, "deleted");
     Ok(())
 }
 
-/// Opens a channel again.
+/// Enables a channel again.
 #[utoipa::path(post, path = "/api/v1/channels/{id}/enable", tag = "channels", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn enable(
@@ -442,7 +370,7 @@ pub(crate) async fn enable(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Closes a channel: its senders are refused from within five seconds on.
+/// Disables a channel: its senders are refused after five seconds at most.
 #[utoipa::path(post, path = "/api/v1/channels/{id}/disable", tag = "channels", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 pub(crate) async fn disable(
@@ -455,15 +383,7 @@ pub(crate) async fn disable(
 }
 
 pub(crate) async fn set_active(app: &App, caller: &Caller, id: ChannelId, is_active: bool) -> Result<(), ApiError> {
-    let changed = app
-        .env
-        .db
-        .session(async |conn| channels::set_active(conn, &app.env.vault, caller.tenant_id, id, is_active).await);
-    if !changed.await? {
-        return Err(ApiError::NotFound("channel"));
-    }
-    app.intake.forget(id);
-    let done = if is_active { "enabled" } else { "disabled" };
-    tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was {done} by key {}", caller.key_id);
+    channels::set_active(&app.env, caller.tenant_id, id, is_active).await?;
+    changed(app, caller, id, if is_active { "enabled" } else { "disabled" });
     Ok(())
 }

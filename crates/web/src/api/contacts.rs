@@ -1,4 +1,4 @@
-//! Contacts: whom events are from.
+//! Contacts: the people that events come from.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,7 +23,7 @@ pub(crate) struct Contacts {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Contact {
+pub struct Contact {
     id: i64,
     email: Option<String>,
     phone_number: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) struct ContactsQuery {
     /// A part of a name, a company or an address.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub q: Option<String>,
-    /// Only what comes after this one: `next_before` of the page before.
+    /// Only contacts after this one: `next_before` of the page before.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub before: Option<i64>,
     /// At most so many, 1 to 200. Default 50.
@@ -63,7 +63,7 @@ pub(crate) struct ContactsQuery {
     pub limit: Option<i64>,
 }
 
-/// Contacts, the newest first.
+/// Contacts, newest first.
 #[utoipa::path(get, path = "/api/v1/contacts", tag = "contacts", params(ContactsQuery), responses((status = 200, body = Contacts)))]
 pub(crate) async fn list(
     State(app): State<App>,
@@ -74,7 +74,7 @@ pub(crate) async fn list(
     Ok(Json(Contacts { contacts: contacts.into_iter().map(Contact::from).collect(), next_before }))
 }
 
-/// A page of contacts, and where the next one begins.
+/// A page of contacts, and `before` of the next one.
 pub(crate) async fn load_list(
     app: &App,
     caller: &domain::Caller,
@@ -103,7 +103,7 @@ pub(crate) struct AddContact {
     pub tags: Vec<String>,
 }
 
-/// Makes a contact. Events of that address which were nobody's are theirs now.
+/// Creates a contact, and links unmatched activities of its addresses to it.
 #[utoipa::path(post, path = "/api/v1/contacts", tag = "contacts", request_body = AddContact,
     responses((status = 201, body = Contact), (status = 400, body = Problem)))]
 pub(crate) async fn create(

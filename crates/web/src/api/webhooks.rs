@@ -1,5 +1,5 @@
-//! The door for webhooks. The channel's key is in the address, so the address is told to nobody: the edge names the route, and
-//! errors here say what, not where.
+//! The route of webhooks. The channel's key is in the URL, so the URL is never written anywhere: the edge logs the route's name, and errors
+//! here do not name it.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use axum::{Extension, Json};
 use engine::intake::{Received, Refusal, Visit};
 use futures_util::StreamExt as _;
 use serde::Serialize;
-use store::channels::Provider;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -31,7 +30,7 @@ pub(crate) struct Accepted {
     id: Uuid,
 }
 
-/// Takes an event for a channel. Answers once it is durable.
+/// Takes an event for a channel, and answers once it is durable.
 ///
 /// The channel decides who may send: Twilio signs (`X-Twilio-Signature`) and is answered 200 with empty TwiML and `X-Activity-Id`; Postmark is
 /// known by its address or by user and password; for a generic channel sign the body with its secret (`X-Webhook-Signature: sha256=<hex
@@ -49,7 +48,7 @@ pub(crate) async fn ingest(
     receive(&app, peer, request, |address| address.path().strip_prefix("/ingest/")).await
 }
 
-/// The same, as programs written for the older address call it.
+/// The same under its older address.
 #[utoipa::path(post, path = "/functions/v1/ingest-activity", tag = "webhooks", security(()),
     params(("key" = String, Query, description = "The channel's key"), ("provider" = Option<String>, Query, description = "Ignored: the key decides")),
     responses((status = 202, body = Accepted), (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
@@ -71,7 +70,7 @@ async fn receive(
     let (parts, body) = request.into_parts();
     let mut pieces = body.into_data_stream();
     let visit = Visit {
-        key: key(&parts.uri).unwrap_or_default(), // a missing key is one that nobody has
+        key: key(&parts.uri).unwrap_or_default(), // a missing key is no channel's
         target: parts.uri.path_and_query().map_or("/", |target| target.as_str()),
         address: client_address(peer.ip(), &parts.headers, &app.env.config),
         headers: &parts.headers,
@@ -88,31 +87,31 @@ async fn receive(
     Ok(response)
 }
 
-/// As the provider expects it: Twilio takes an answer for instructions, and none for an error.
+/// The answer that the provider expects.
 fn answer(received: &Received, headers: &HeaderMap) -> Response {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let id = received.id.0;
-    match received.provider {
-        Provider::Twilio if !accepts.contains("application/json") => {
-            let twiml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response/>";
-            ([(CONTENT_TYPE, "text/xml".to_owned()), (ACTIVITY_ID, id.to_string())], twiml).into_response()
+    match received.reply.plain {
+        Some((content_type, body)) if !accepts.contains("application/json") => {
+            ([(CONTENT_TYPE, content_type.to_owned()), (ACTIVITY_ID, id.to_string())], body).into_response()
         }
-        // Postmark takes 200 for done.
-        Provider::Postmark => Json(Accepted { success: true, id }).into_response(),
-        _ => (StatusCode::ACCEPTED, Json(Accepted { success: true, id })).into_response(),
+        _ => {
+            let status = StatusCode::from_u16(received.reply.status).unwrap_or(StatusCode::ACCEPTED);
+            (status, Json(Accepted { success: true, id })).into_response()
+        }
     }
 }
 
 async fn take_in(app: &App, visit: Visit<'_>, pieces: &mut BodyDataStream) -> Result<Received, ApiError> {
-    let mut knock = app.intake.knock(visit).await?;
+    let mut delivery = app.intake.begin(visit).await?;
     while let Some(piece) = pieces.next().await {
         let broken = |_| ApiError::Malformed(StatusCode::BAD_REQUEST, "the body ended before its end".into());
-        knock.push(piece.map_err(broken)?).await?;
+        delivery.push(piece.map_err(broken)?).await?;
     }
-    Ok(knock.deliver(visit.headers).await?)
+    Ok(delivery.finish(visit.headers).await?)
 }
 
-/// Reads on for a while: a sender that is still sending when the connection closes never sees why.
+/// Reads on for a while: a sender that is still sending when the connection closes never sees the answer.
 async fn drain(pieces: &mut BodyDataStream) {
     let mut bytes = 0;
     while let Some(Ok(piece)) = pieces.next().await {

@@ -1,4 +1,4 @@
-//! One channel: what opens it, what came, what was refused and why.
+//! One channel: its secrets, its newest events, and what it refused and why.
 
 use askama::Template;
 use axum::extract::State;
@@ -8,15 +8,15 @@ use domain::shown::{clipped, number};
 use domain::{ChannelId, Scope};
 use serde::Deserialize;
 use store::activities::{self, Of, Wanted};
-use store::channels::{self, ChannelChange, Provider, Refusal};
+use store::channels::{self, ChannelChange, Refusal, Settings};
 use uuid::Uuid;
 
 use super::activities::Row;
-use super::channels::{Flash, HERE, given, kind, state};
+use super::channels::{Flash, HERE, given, state};
 use super::layout::Layout;
 use super::text::{Badge, When};
 use super::{Posted, Visitor, html};
-use crate::api::channels::{ChannelSettings, RotateChannel, change_to, checked_limit, checked_settings, rotate_now};
+use crate::api::channels::{RotateChannel, change_to, rotate_now};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::app::App;
@@ -31,20 +31,23 @@ struct ChannelPage {
     flash: &'static str,
     href: String,
     name: String,
-    /// As it is, for its field.
+    /// The name as it is, for its field.
     raw_name: String,
     kind: &'static str,
     badge: Badge,
     is_active: bool,
-    is_postmark: bool,
-    is_twilio: bool,
+    /// The provider is known by its address.
+    has_networks: bool,
+    /// Label and remark of the field for a new secret.
+    new_secret: Option<(&'static str, &'static str)>,
+    keep_private: &'static str,
     limit: String,
-    /// For its field.
+    /// The limit, for its field.
     most: String,
     made: When,
     may_manage: bool,
-    /// Label and secret, for who manages it.
-    secrets: Vec<(&'static str, String)>,
+    /// Label and secret, for people who manage the channel.
+    secrets: Vec<(String, String)>,
     retiring: Vec<When>,
     auto_create: bool,
     require_ip: bool,
@@ -91,17 +94,15 @@ pub(crate) async fn show(
         Ok(Some((channel, secrets, events, refusals)))
     });
     let (channel, secrets, events, refusals) = loaded.await?.ok_or(ApiError::NotFound("channel"))?;
-    let (now, provider) = (app.env.clock.now(), channel.provider_code.parse::<Provider>()?);
+    let now = app.env.clock.now();
+    let spec = app.env.channel_providers.find(&channel.provider_code).map_err(engine::channels::Error::from)?;
     let mut shown = Vec::new();
     if let Some(secrets) = &secrets {
-        shown.push(("Webhook URL", engine::intake::url(&app.env.config.base_url(), provider, secrets)));
-        for (label, secret) in
-            [("Bearer key", &secrets.proofs.bearer), ("Webhook secret", &secrets.proofs.webhook_secret)]
-        {
-            shown.extend(secret.as_ref().map(|secret| (label, secret.reveal().to_owned())));
-        }
-        // Their ids alone: by them they are removed.
-        shown.extend(secrets.proofs.shared_keys.keys().map(|id| ("Shared key", id.clone())));
+        shown.push(("Webhook URL".to_owned(), (spec.url)(&app.env.config.base_url(), secrets)));
+        let named = spec.shown(&secrets.proofs);
+        shown.extend(named.map(|(proof, secret)| (capitalised(proof.label), secret.reveal().to_owned())));
+        // Only their ids: a shared key is removed by its id.
+        shown.extend(secrets.proofs.shared_keys.keys().map(|id| ("Shared key".to_owned(), id.clone())));
     }
     let retiring =
         secrets.as_ref().and_then(|secrets| secrets.retiring.as_ref()).filter(|retiring| retiring.until > now);
@@ -111,11 +112,12 @@ pub(crate) async fn show(
         href: format!("{HERE}/{id}"),
         name: clipped(&channel.name, 100),
         raw_name: channel.name.clone(),
-        kind: kind(&channel.provider_code),
+        kind: spec.label,
         badge: state(channel.is_active),
         is_active: channel.is_active,
-        is_postmark: provider == Provider::Postmark,
-        is_twilio: provider == Provider::Twilio,
+        has_networks: spec.networks.is_some(),
+        new_secret: spec.told.new_secret,
+        keep_private: spec.told.keep_private,
         limit: channel
             .max_per_minute
             .map_or("any number of requests".into(), |most| format!("{} requests a minute", number(most.into()))),
@@ -131,6 +133,11 @@ pub(crate) async fn show(
         refusals: refusals.iter().map(|refusal| RefusalRow::new(refusal, now)).collect(),
         csrf: visitor.csrf(),
     })
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 impl RefusalRow {
@@ -153,7 +160,7 @@ pub(crate) struct ChangeForm {
     max_per_minute: Option<i32>,
     auto_create_contacts: Option<String>,
     require_ip: Option<String>,
-    /// Only on Postmark's page.
+    /// Only on the page of a provider that is known by its address.
     ranges: Option<String>,
 }
 
@@ -168,13 +175,13 @@ pub(crate) async fn change(
             let ranges: Vec<String> =
                 text.split([',', ' ', '\n', '\r']).filter(|range| !range.is_empty()).map(str::to_owned).collect();
             let ranges = (!ranges.is_empty()).then_some(ranges);
-            Some(checked_settings(Some(ChannelSettings { require_ip: form.require_ip.is_some(), ranges }))?)
+            Some(Settings { require_ip: form.require_ip.is_some(), ranges })
         }
         None => None,
     };
     let change = ChannelChange {
         name: Some(form.name),
-        max_per_minute: Some(checked_limit(form.max_per_minute)?),
+        max_per_minute: Some(form.max_per_minute),
         auto_create_contacts: Some(form.auto_create_contacts.is_some()),
         settings,
     };

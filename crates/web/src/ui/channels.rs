@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::shown::{clipped, plural};
 use domain::{ChannelId, Scope, Secret};
+use engine::intake::{ChannelSpec, providers};
 use serde::Deserialize;
-use store::channels::{self, Channel, Provider, Secrets};
+use store::channels::{self, Channel, Secrets};
 use uuid::Uuid;
 
 use super::flash::flashes;
@@ -29,16 +30,29 @@ struct ChannelsPage {
     may_manage: bool,
     is_adding: bool,
     trouble: String,
-    /// What was typed into the dialog.
+    /// The values of the dialog's fields.
     typed: Typed,
+    choices: Vec<Choice>,
+    secret_hint: String,
+    /// The providers that a person can choose, without the default.
+    senders: String,
     csrf: String,
 }
 
+/// Values that a person typed into the dialog.
 #[derive(Default)]
 struct Typed {
     name: String,
     provider: String,
     is_auto: bool,
+}
+
+/// A provider that a person can choose.
+struct Choice {
+    code: &'static str,
+    label: &'static str,
+    sends: &'static str,
+    is_checked: bool,
 }
 
 struct Card {
@@ -50,16 +64,7 @@ struct Card {
     made: String,
     refused: String,
     url: String,
-}
-
-/// What its owner calls a provider.
-pub(super) fn kind(code: &str) -> &'static str {
-    match code.parse() {
-        Ok(Provider::Twilio) => "Twilio",
-        Ok(Provider::Postmark) => "Postmark",
-        Ok(Provider::Generic) => "Generic webhook",
-        Err(_) => "Other",
-    }
+    url_warning: &'static str,
 }
 
 pub(super) fn state(is_active: bool) -> Badge {
@@ -68,7 +73,7 @@ pub(super) fn state(is_active: bool) -> Badge {
 
 #[derive(Deserialize)]
 pub(crate) struct ChannelsQuery {
-    /// The dialog is open, for who has no script.
+    /// Opens the dialog, for browsers without script.
     add: Option<String>,
     #[serde(default)]
     done: Flash,
@@ -107,7 +112,7 @@ async fn page(
     let loaded = app.env.db.session(async |conn| {
         let mut all = Vec::new();
         for channel in channels::list(conn, visitor.tenant_id).await? {
-            // The URL is half of what opens a channel: for who manages it alone.
+            // The URL is part of the secret: only for people who manage the channel.
             let secrets = match may_manage {
                 true => channels::secrets(conn, &app.env.vault, visitor.tenant_id, ChannelId(channel.id)).await?,
                 false => None,
@@ -124,24 +129,36 @@ async fn page(
     let base_url = app.env.config.base_url();
     let card = |(channel, secrets): &(Channel, Option<Secrets>)| {
         let refused = refusing.iter().find(|refusing| refusing.channel_id == channel.id);
-        let url = secrets.as_ref().zip(channel.provider_code.parse().ok());
-        Card {
+        let spec = app.env.channel_providers.find(&channel.provider_code).map_err(engine::channels::Error::from)?;
+        Ok(Card {
             href: format!("{HERE}/{}", channel.id),
             name: clipped(&channel.name, 100),
-            kind: kind(&channel.provider_code),
+            kind: spec.label,
             badge: state(channel.is_active),
             is_active: channel.is_active,
             made: channel.created_at.format("%-d %B %Y").to_string(),
             refused: refused
                 .map(|refused| format!("{} in the last ten minutes", plural(refused.n, "refusal", "refusals")))
                 .unwrap_or_default(),
-            url: url.map(|(secrets, provider)| engine::intake::url(&base_url, provider, secrets)).unwrap_or_default(),
-        }
+            url: secrets.as_ref().map(|secrets| (spec.url)(&base_url, secrets)).unwrap_or_default(),
+            url_warning: spec.told.url_warning,
+        })
     };
+    let specs = app.env.channel_providers.all();
+    let is_known = specs.iter().any(|spec| spec.code == typed.provider);
+    let chosen = if is_known { typed.provider.as_str() } else { providers::DEFAULT };
+    let choice = |spec: &&'static ChannelSpec| {
+        let (label, sends) = spec.choice;
+        Choice { code: spec.code, label, sends, is_checked: spec.code == chosen }
+    };
+    let named = specs.iter().filter(|spec| spec.code != providers::DEFAULT).map(|spec| spec.choice.0);
     let page = ChannelsPage {
         layout: Layout::new(visitor, app.env.clock.now(), "Channels", HERE),
         flash: flash.in_words(),
-        cards: all.iter().map(card).collect(),
+        cards: all.iter().map(card).collect::<Result<_, ApiError>>()?,
+        choices: specs.iter().map(choice).collect(),
+        senders: named.collect::<Vec<_>>().join(", "),
+        secret_hint: specs.iter().map(|spec| spec.told.secret_hint).collect::<Vec<_>>().join(" "),
         may_manage,
         is_adding,
         trouble,
@@ -162,7 +179,7 @@ pub(crate) struct AddForm {
     auto_create_contacts: Option<String>,
 }
 
-/// Adds a channel; with something wrong about it, the dialog comes back with what was typed, but for the secret.
+/// Adds a channel. Where something is wrong, the dialog comes back with the values that were typed, except the secret.
 pub(crate) async fn create(
     State(app): State<App>,
     Posted { caller, form }: Posted<AddForm>,
@@ -191,18 +208,18 @@ pub(crate) async fn create(
     }
 }
 
-/// An empty field says nothing.
+/// An empty field is no secret.
 pub(super) fn given(secret: String) -> Option<Secret> {
     (!secret.trim().is_empty()).then(|| Secret::new(secret))
 }
 
 #[derive(Deserialize)]
 pub(crate) struct ActForm {
-    /// Pressed on the channel's own page.
+    /// The button was on the channel's own page.
     here: Option<String>,
 }
 
-/// enable, disable or delete.
+/// Enables, disables, deletes or tests a channel.
 pub(crate) async fn act(
     State(app): State<App>,
     Path((id, action)): Path<(Uuid, String)>,
@@ -222,11 +239,11 @@ pub(crate) async fn act(
             Ok(Flash::Deleted.back(HERE))
         }
         "test" => {
-            let sent = crate::api::channels::send_test(&app, &caller, id).await;
+            let sent = engine::channels::send_test(&app.env, &app.intake, caller.tenant_id, id).await;
             let flash = match sent {
                 Ok(_) => Flash::Tested,
-                Err(ApiError::Conflict(_)) => Flash::Refused,
-                Err(error) => return Err(error),
+                Err(engine::channels::Error::Conflict(_)) => Flash::Refused,
+                Err(error) => return Err(error.into()),
             };
             Ok(flash.back(&format!("{HERE}/{id}")))
         }

@@ -1,5 +1,5 @@
-//! A body as named fields, whatever it is written in. Values stay as they were sent, as JSON text: nothing is rounded, nothing
-//! is written anew. What PostgreSQL would refuse is refused here, so that one sender's row never spoils a group.
+//! Reads a body as named fields, in any of its formats. Values stay as they were sent, as JSON text: nothing is rounded or written anew.
+//! Values that PostgreSQL would refuse are refused here, so that one sender's row never spoils a group.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ const MOST_VALUES: usize = 20_000;
 /// PostgreSQL writes numbers out: 1e100000 would be a hundred thousand digits.
 const MOST_EXPONENT: u32 = 400;
 
-pub(super) type Field<'a> = (Cow<'a, str>, Cow<'a, str>);
+pub type Field<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Names (plain) and values (JSON text), as sent: a repeated name is there twice. And the files of a multipart body.
-pub(super) fn read<'a>(content_type: Option<&str>, body: &'a Bytes) -> Result<(Vec<Field<'a>>, Vec<File>), Malformed> {
+/// The fields of a body as names (plain) and values (JSON text), a repeated name twice; and the files of a multipart body.
+pub fn read<'a>(content_type: Option<&str>, body: &'a Bytes) -> Result<(Vec<Field<'a>>, Vec<File>), Malformed> {
     match content_type.and_then(|given| multer::parse_boundary(given).ok()) {
         Some(boundary) => multipart(body, boundary),
         None => Ok((plain(content_type, body)?, Vec::new())),
@@ -45,7 +45,7 @@ fn plain<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Vec<Field<'a>
     if is("application/json") || ends("+json") {
         members(text)
     } else if is("application/x-www-form-urlencoded") {
-        // `curl -d` says form whatever it sends.
+        // `curl -d` sends any body as a form.
         if trimmed.starts_with('{') { members(text) } else { form(text.trim_ascii_end()) }
     } else if media.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("text/")) {
         Ok(vec![("content".into(), quoted(text)?.into())])
@@ -54,7 +54,7 @@ fn plain<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Vec<Field<'a>
     }
 }
 
-/// The fields of a multipart form; parts with a file name are files. All of it is here already, so nothing is waited for.
+/// The fields of a multipart form; parts with a file name are files. The body is complete, so nothing here has to wait.
 fn multipart(body: &Bytes, boundary: String) -> Result<(Vec<Field<'static>>, Vec<File>), Malformed> {
     const BROKEN: Malformed = Malformed("it is no multipart form");
     let pieces = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body.clone())]);
@@ -82,8 +82,8 @@ fn multipart(body: &Bytes, boundary: String) -> Result<(Vec<Field<'static>>, Vec
     }
 }
 
-/// What a value says as text: itself, or the first of several.
-pub(super) fn first_text(json: &str) -> Option<String> {
+/// The text of a JSON value: a string itself, or the first string of a list.
+pub fn first_text(json: &str) -> Option<String> {
     match serde_json::from_str(json).ok()? {
         serde_json::Value::String(text) => Some(text),
         serde_json::Value::Array(items) => items.into_iter().find_map(|item| Some(item.as_str()?.to_owned())),
@@ -92,7 +92,7 @@ pub(super) fn first_text(json: &str) -> Option<String> {
 }
 
 /// The members of a JSON object.
-pub(super) fn members(text: &str) -> Result<Vec<Field<'_>>, Malformed> {
+pub fn members(text: &str) -> Result<Vec<Field<'_>>, Malformed> {
     check(text)?;
     let Members(members) = serde_json::from_str(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Malformed("it is no JSON object"),
@@ -102,7 +102,7 @@ pub(super) fn members(text: &str) -> Result<Vec<Field<'_>>, Malformed> {
 }
 
 /// Text as a JSON string.
-pub(super) fn quoted(text: &str) -> Result<String, Malformed> {
+pub fn quoted(text: &str) -> Result<String, Malformed> {
     if has_nul(text) {
         return Err(NUL);
     }
@@ -130,8 +130,8 @@ fn form(text: &str) -> Result<Vec<Field<'_>>, Malformed> {
 
 const TOO_MANY: Malformed = Malformed("it has too many values");
 
-/// What JSON's grammar allows and PostgreSQL does not, or not without harm: depth, NUL, half a character, numbers without end.
-/// Whether it is JSON at all is somebody else's question.
+/// Refuses what JSON's grammar allows and PostgreSQL does not, or not without harm: depth, NUL, half a character, endless numbers.
+/// It does not check whether the text is JSON.
 fn check(text: &str) -> Result<(), Malformed> {
     let bytes = text.as_bytes();
     let (mut at, mut depth, mut values) = (0, 0, 0);
@@ -159,7 +159,7 @@ fn check(text: &str) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// From after the opening quote to after the closing one.
+/// Checks a string, from after its opening quote. Returns the position after its closing quote.
 fn check_string(bytes: &[u8], mut at: usize) -> Result<usize, Malformed> {
     let escaped = |at: usize| -> Option<u32> {
         let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -181,7 +181,7 @@ fn check_string(bytes: &[u8], mut at: usize) -> Result<usize, Malformed> {
     Ok(at)
 }
 
-/// From after the first digit to after the last.
+/// Checks a number, from after its first digit. Returns the position after its last.
 fn check_number(bytes: &[u8], from: usize) -> Result<usize, Malformed> {
     let end = |at: usize| {
         let rest = bytes.get(at..).unwrap_or_default();

@@ -1,23 +1,18 @@
-//! What senders bring, in our words. What is not known is kept in `metadata`, never dropped.
+//! The form that every provider's events are brought to, and tools to read bodies with. Fields without a place of their own are kept in
+//! `metadata`, never dropped.
 
-mod fields;
-mod generic;
-mod lift;
-mod object;
-mod postmark;
-mod twilio;
+pub mod fields;
+pub mod object;
 
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use domain::{ActivityType, Direction, Region, normal_address};
 use http::HeaderMap;
-use store::channels::Provider;
 
-pub(super) use lift::{Cut, Lift};
 use object::Metadata;
 
-/// What stands for an attachment's content that was taken out of a mail, with its number after it. No base64 has a colon.
+/// Stands for a file's content that was taken out of a large body, with its number after it. No base64 has a colon.
 pub(super) const LIFTED: &str = "lifted:";
 
 /// Base64 as mail programs write it: with or without the padding.
@@ -26,12 +21,12 @@ pub(super) const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A body, or a header, that says nothing we can keep; in words for the sender.
+/// Why a body or a header cannot be read, in words for the sender.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed(pub &'static str);
+pub struct Malformed(pub &'static str);
 
 /// A verified request.
-pub(super) struct Sent<'a> {
+pub struct Sent<'a> {
     pub headers: &'a HeaderMap,
     pub content_type: Option<&'a str>,
     pub body: &'a Bytes,
@@ -39,23 +34,23 @@ pub(super) struct Sent<'a> {
     pub region: Option<Region>,
 }
 
-/// An event in our words. What is JSON is so that PostgreSQL takes it.
+/// An event in our words. Its JSON is such that PostgreSQL takes it.
 #[derive(Debug)]
-pub(super) struct Normal {
+pub struct Normal {
     pub r#type: ActivityType,
     pub direction: Direction,
     pub raw_data: String,
     pub metadata: Metadata,
-    /// What makes a redelivery the same event.
+    /// Makes a redelivery the same event.
     pub event_key: Option<String>,
     pub files: Vec<File>,
-    /// The address of whom it is from, or to whom it went.
+    /// The address of the sender, or of the recipient of an outbound event.
     pub party: Option<String>,
 }
 
-/// A file that came with it.
+/// A file that came with an event.
 #[derive(Debug)]
-pub(super) struct File {
+pub struct File {
     pub name: String,
     pub content_type: Option<String>,
     pub content_id: Option<String>,
@@ -63,15 +58,15 @@ pub(super) struct File {
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub enum Content {
     Ready(Bytes),
     Base64(Bytes),
-    /// Taken out as it came: the file of this number.
+    /// Taken out while the body arrived: the file of this number.
     Lifted(usize),
 }
 
 impl Content {
-    /// None: it is no base64, or lies elsewhere. The untouched original has it as it was sent.
+    /// The content, decoded. None: it is no base64, or lies elsewhere. The untouched original has it as it was sent.
     pub fn bytes(self) -> Option<Bytes> {
         match self {
             Self::Lifted(_) => None,
@@ -85,23 +80,15 @@ impl Content {
     }
 }
 
-pub(super) fn normalise(provider: Provider, sent: &Sent) -> Result<Normal, Malformed> {
-    match provider {
-        Provider::Generic => generic::normalise(sent),
-        Provider::Twilio => twilio::normalise(sent),
-        Provider::Postmark => postmark::normalise(sent),
-    }
-}
-
-/// Who an event is from and to, as written.
-struct Parties {
-    from: Option<String>,
-    to: Option<String>,
+/// The sender and the recipient of an event, as written.
+pub struct Parties {
+    pub from: Option<String>,
+    pub to: Option<String>,
 }
 
 impl Parties {
-    /// Puts the addresses in their normal form beside what was said, and returns whose event it is.
-    fn keys(
+    /// Adds the normal form of the other party's address to the metadata, and returns it; where it has none, the address as written.
+    pub fn keys(
         self,
         direction: Direction,
         region: Option<Region>,
@@ -119,8 +106,8 @@ impl Parties {
     }
 }
 
-/// Of a sender's id: visible and not too long, or it is none.
-fn id(text: &str) -> Option<&str> {
+/// A sender's id, if it is visible and not too long.
+pub fn id(text: &str) -> Option<&str> {
     let text = text.trim();
     ((1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
 }

@@ -1,16 +1,17 @@
-//! JSON objects put together from texts that are JSON already.
+//! Builds JSON objects of values that are JSON text already.
 
 use super::Malformed;
 use super::fields::quoted;
 
-/// Ours alone: a sender's would be taken for what happened here. They are kept under `sent`.
+/// Names that only we write: a sender's would be taken for ours. Theirs are kept under `sent`.
 const RESERVED: [&str; 7] = ["recovery_count", "retry_count", "error", "from_key", "to_key", "attachments", "sent"];
 
+/// A JSON object under construction.
 #[derive(Debug, Default)]
-pub(super) struct Object(String);
+pub struct Object(String);
 
 impl Object {
-    /// A plain name of ours, and JSON.
+    /// Adds a member: a plain name of ours, and JSON.
     pub fn push(&mut self, name: &str, value: &str) {
         self.push_quoted(&format!("\"{name}\""), value);
     }
@@ -31,36 +32,38 @@ impl Object {
     }
 }
 
-/// An activity's `metadata`: what the sender said, and what we say about it.
+/// An activity's `metadata`: the sender's fields, and ours.
 #[derive(Debug, Default)]
-pub(in crate::intake) struct Metadata {
+pub struct Metadata {
     said: Object,
     reserved: Object,
     ours: Object,
 }
 
 impl Metadata {
-    /// What a sender said, under its own name.
+    /// Adds a sender's field.
     pub fn push(&mut self, name: &str, value: &str) -> Result<(), Malformed> {
         let into = if RESERVED.contains(&name) { &mut self.reserved } else { &mut self.said };
         into.push_quoted(&quoted(name)?, value);
         Ok(())
     }
 
-    /// What we say.
+    /// Adds a field of ours.
     pub fn push_ours(&mut self, name: &str, value: &str) {
         self.ours.push(name, value);
     }
 
+    /// The sender has given no field.
     pub fn is_empty(&self) -> bool {
         self.said.0.is_empty() && self.reserved.0.is_empty()
     }
 
-    /// What the sender said, as one object.
+    /// The sender's fields as one object.
     pub fn said(&self) -> String {
         self.object(false)
     }
 
+    /// All fields as one object.
     pub fn to_json(&self) -> String {
         self.object(true)
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use domain::Secret;
+use chrono::{DateTime, Utc};
 use engine::bench::{Case, ROUNDS, Round, median};
-use store::channels::{self, NewChannel, Provider, Settings};
+use engine::channels::{self, NewChannel, Opened};
+use engine::intake::ChannelSpec;
+use engine::intake::providers::{LoadSpec, Sending, Sign};
 use store::contacts::NewContact;
 use tokio::process::Command;
 use tokio::task::JoinSet;
@@ -35,8 +35,10 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
     seed_contacts(scratch).await?;
     let serving = scratch.serve().await?;
     let mut cases = Vec::new();
-    for provider in Provider::ALL {
-        cases.push(measure(scratch, args, serving.address, provider).await?);
+    for spec in scratch.env.channel_providers.all() {
+        if let Some(load) = &spec.load {
+            cases.push(measure(scratch, args, serving.address, spec, load).await?);
+        }
     }
     serving.stop().await?;
     Ok(cases)
@@ -57,10 +59,16 @@ async fn seed_contacts(scratch: &Scratch) -> anyhow::Result<()> {
     Ok(tx.commit().await?)
 }
 
-async fn measure(scratch: &Scratch, args: &Args, to: SocketAddr, provider: Provider) -> anyhow::Result<Case> {
-    let kind = Arc::new(Kind::new(scratch, provider).await?);
+async fn measure(
+    scratch: &Scratch,
+    args: &Args,
+    to: SocketAddr,
+    spec: &'static ChannelSpec,
+    events: &'static LoadSpec,
+) -> anyhow::Result<Case> {
+    let kind = Arc::new(Kind::new(scratch, spec, events).await?);
     let mut first = Client::connect(to).await?;
-    let answer = first.ask(&kind.request(Uuid::now_v7())).await?;
+    let answer = first.ask(&kind.request(Uuid::now_v7())?).await?;
     ensure!((200..=202).contains(&answer.status), "the first event was answered {}", answer.status);
     let script = pgbench_script(scratch).await?;
 
@@ -80,131 +88,88 @@ async fn measure(scratch: &Scratch, args: &Args, to: SocketAddr, provider: Provi
     let (ours, limit) = (median(ours), median(limit));
     let case = format!(
         "{} events over HTTP, matched to a contact, {} connections, beside pgbench -M prepared",
-        provider.as_str(),
-        args.connections
+        spec.code, args.connections
     );
     let mut case = Case::new(case, "events/s", &ours, limit.rate);
     case.note = format!("every one of {n} acknowledged events was found; synchronous_commit {commit}, fsync {fsync}");
     Ok(case)
 }
 
-/// A provider's request, made once: of each event only its key changes, and Twilio's signature with it.
+/// A provider's request, made once. Of each event only the id changes, and the signature where it depends on the id.
 struct Kind {
+    channel: Opened,
+    url: String,
+    now: DateTime<Utc>,
     request: Vec<u8>,
-    key_at: usize,
-    twilio: Option<Signing>,
+    /// Where the id stands in the request.
+    ids_at: Vec<usize>,
+    body_at: usize,
+    signature: Option<Signature>,
 }
 
-struct Signing {
-    token: Secret,
-    url: String,
-    signature_at: usize,
-    body_at: usize,
+struct Signature {
+    at: usize,
+    make: Sign,
 }
+
+/// Stands for the id in the request that is made once.
+const NO_ID: &str = "0123456789abcdef0123456789abcdef";
 
 impl Kind {
-    async fn new(scratch: &Scratch, provider: Provider) -> anyhow::Result<Self> {
-        let mut tx = scratch.env.db.begin().await?;
+    async fn new(scratch: &Scratch, spec: &'static ChannelSpec, events: &'static LoadSpec) -> anyhow::Result<Self> {
         let new = NewChannel {
-            provider,
-            name: "bench",
-            max_per_minute: None,
-            person_id: None,
+            name: "bench".into(),
+            provider: spec.code.into(),
+            max_per_minute: Some(None),
+            secret: spec.needs_secret().then(|| store::keys::new_secret("")),
             auto_create_contacts: true,
-            settings: Settings::default(),
-            secret: (provider == Provider::Twilio).then(|| store::keys::new_secret("")),
+            ..NewChannel::default()
         };
-        let (_, secrets) = channels::create(&mut tx, &scratch.env.vault, scratch.tenant_id, new).await?;
-        tx.commit().await?;
-        let (key, target) = (Uuid::nil().simple().to_string(), format!("/ingest/{}", secrets.ingestion_key.reveal()));
+        let channel = channels::add(&scratch.env, scratch.tenant_id, new).await?;
+        let target = format!("/ingest/{}", channel.secrets.ingestion_key.reveal());
         let url = format!("{}{target}", scratch.env.config.base_url());
-        let text = "Dear all, please find attached the reminder for invoice INV-2041 over 1,200.50 EUR. It was due on the first of the month. ";
-        let (headers, body) = match provider {
-            Provider::Generic => {
-                let body = serde_json::json!({
-                    "type": "email", "from": "ann@acme.example", "to": "office@example.com", "subject": "Invoice INV-2041 is overdue", "content": text.repeat(3),
-                    "metadata": { "mailbox": "office", "message_id": "<20261115.2041@acme.example>" }
-                })
-                .to_string();
-                let secret = secrets.proofs.webhook_secret.as_ref().context("a secret")?;
-                let signature = engine::intake::sign(secret, body.as_bytes());
-                (
-                    format!(
-                        "Content-Type: application/json\r\nX-Webhook-Signature: {signature}\r\nIdempotency-Key: {key}\r\n"
-                    ),
-                    body,
-                )
-            }
-            Provider::Twilio => {
-                let body = format!(
-                    "ToCountry=US&ToState=&SmsMessageSid=SM{key}&NumMedia=0&ToCity=&FromZip=94103&SmsSid=SM{key}&FromState=CA&SmsStatus=received&FromCity=SAN+FRANCISCO\
-                     &Body=Can+we+move+tomorrow%27s+visit+to+three%3F+The+key+is+with+Bob.&FromCountry=US&To=%2B15005550001&ToZip=&NumSegments=1&MessageSid=SM{key}\
-                     &AccountSid=AC00000000000000000000000000000000&From=%2B14158675309&ApiVersion=2010-04-01"
-                );
-                let signature = "A".repeat(28);
-                (
-                    format!(
-                        "Content-Type: application/x-www-form-urlencoded\r\nAccept: application/json\r\nX-Twilio-Signature: {signature}\r\n"
-                    ),
-                    body,
-                )
-            }
-            Provider::Postmark => {
-                let received: Vec<_> = (0..6).map(|hop| serde_json::json!({ "Name": "Received", "Value": format!("from mx{hop}.acme.example by in.example with ESMTPS id {hop}; Sun, 15 Nov 2026 07:00:00 +0000") })).collect();
-                let body = serde_json::json!({
-                    "FromName": "Ann", "MessageStream": "inbound", "From": "ann@acme.example", "FromFull": { "Email": "ann@acme.example", "Name": "Ann", "MailboxHash": "" },
-                    "To": "in@mail.example", "ToFull": [{ "Email": "in@mail.example", "Name": "", "MailboxHash": "" }], "Cc": "", "CcFull": [], "Bcc": "", "BccFull": [],
-                    "OriginalRecipient": "in@mail.example", "Subject": "Invoice INV-2041 is overdue", "MessageID": key, "ReplyTo": "", "MailboxHash": "",
-                    "Date": "Sun, 15 Nov 2026 07:00:00 +0000", "TextBody": text.repeat(3), "HtmlBody": format!("<html><body><p>{}</p></body></html>", text.repeat(3)),
-                    "StrippedTextReply": "", "Tag": "", "Headers": received, "Attachments": []
-                });
-                let basic = STANDARD.encode(secrets.proofs.basic.as_ref().context("a password")?.reveal());
-                (format!("Content-Type: application/json\r\nAuthorization: Basic {basic}\r\n"), body.to_string())
-            }
-        };
+        let now = scratch.env.clock.now();
+        let sending = Sending { secrets: &channel.secrets, url: &url, now, id: NO_ID };
+        let (headers, body) = (events.make)(&sending).context("the channel has no secret to sign with")?;
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let head = format!("POST {target} HTTP/1.1\r\nHost: bench\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
-        let request = [head.as_bytes(), body.as_bytes()].concat();
-        let twilio = match secrets.proofs.auth_token {
-            Some(token) => Some(Signing {
-                token,
-                url,
-                signature_at: find(&request, b"X-Twilio-Signature: ")? + 20,
-                body_at: head.len(),
-            }),
+        let request = format!("{head}{body}");
+        let ids_at: Vec<usize> = request.match_indices(NO_ID).map(|(at, _)| at).collect();
+        ensure!(!ids_at.is_empty(), "the request holds no id");
+        let signature = match events.signature {
+            Some((header, make)) => {
+                let name = format!("{header}: ");
+                let at = head.find(&name).context("the request has no signature")? + name.len();
+                Some(Signature { at, make })
+            }
             None => None,
         };
-        Ok(Self { key_at: find(&request, key.as_bytes())?, request, twilio })
+        Ok(Self { url, now, request: request.into_bytes(), ids_at, body_at: head.len(), signature, channel })
     }
 
-    fn request(&self, key: Uuid) -> Vec<u8> {
+    fn request(&self, id: Uuid) -> anyhow::Result<Vec<u8>> {
         let mut request = self.request.clone();
-        self.write(&mut request, key);
-        request
+        self.write(&mut request, id)?;
+        Ok(request)
     }
 
     /// Makes the next event of the last one's request.
-    fn write(&self, request: &mut [u8], key: Uuid) {
+    fn write(&self, request: &mut [u8], id: Uuid) -> anyhow::Result<()> {
         let mut text = [0; 32];
-        key.simple().encode_lower(&mut text);
-        match &self.twilio {
-            None => request[self.key_at..self.key_at + 32].copy_from_slice(&text),
-            Some(signing) => {
-                // Its sid stands there three times.
-                let old: [u8; 32] = request[self.key_at..self.key_at + 32].try_into().unwrap_or([0; 32]);
-                let mut at = signing.body_at;
-                while let Some(next) = request[at..].windows(32).position(|window| window == old) {
-                    at += next;
-                    request[at..at + 32].copy_from_slice(&text);
-                    at += 32;
-                }
-                let made = engine::intake::sign_twilio(&signing.token, &signing.url, &request[signing.body_at..]);
-                request[signing.signature_at..signing.signature_at + 28].copy_from_slice(made.as_bytes());
-            }
+        let text = &*id.simple().encode_lower(&mut text);
+        for at in &self.ids_at {
+            request[*at..*at + text.len()].copy_from_slice(text.as_bytes());
         }
+        if let Some(signature) = &self.signature {
+            let sending = Sending { secrets: &self.channel.secrets, url: &self.url, now: self.now, id: text };
+            let made = (signature.make)(&sending, &request[self.body_at..]).context("a signature")?;
+            request[signature.at..signature.at + made.len()].copy_from_slice(made.as_bytes());
+        }
+        Ok(())
     }
 }
 
-/// So many connections, each sending the next event when the last was answered.
+/// Sends on so many connections, on each the next event when the last was answered.
 async fn load(to: SocketAddr, args: &Args, kind: &Arc<Kind>) -> anyhow::Result<(Round, Vec<Uuid>)> {
     let begun = Instant::now();
     let until = begun + Duration::from_secs(args.secs);
@@ -214,7 +179,7 @@ async fn load(to: SocketAddr, args: &Args, kind: &Arc<Kind>) -> anyhow::Result<(
         clients.spawn(async move {
             let (mut times_ms, mut ids, mut request) = (Vec::new(), Vec::new(), kind.request.clone());
             while Instant::now() < until {
-                kind.write(&mut request, Uuid::now_v7());
+                kind.write(&mut request, Uuid::now_v7())?;
                 let asked = Instant::now();
                 let answer = client.ask(&request).await?;
                 if !(200..=202).contains(&answer.status) {
@@ -233,10 +198,6 @@ async fn load(to: SocketAddr, args: &Args, kind: &Arc<Kind>) -> anyhow::Result<(
         ids.extend(found);
     }
     Ok((Round { rate: ids.len() as f64 / begun.elapsed().as_secs_f64(), times_ms }, ids))
-}
-
-fn find(hay: &[u8], needle: &[u8]) -> anyhow::Result<usize> {
-    hay.windows(needle.len()).position(|window| window == needle).context("the request holds no key")
 }
 
 /// `{"success":true,"id":"<uuid>"}`, without parsing all of it: the client shares the cores with what it measures.

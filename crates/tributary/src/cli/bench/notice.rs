@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use domain::Scope;
 use engine::bench::{Case, quantile};
-use store::channels::{self, NewChannel, Provider, Settings};
+use engine::channels::{self, NewChannel};
+use engine::intake::providers;
 use store::{bench, keys};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -52,22 +53,19 @@ fn sorted(mut times_ms: Vec<f64>) -> Vec<f64> {
 async fn heard(scratch: &Scratch, address: std::net::SocketAddr) -> anyhow::Result<Vec<f64>> {
     let mut tx = scratch.env.db.begin().await?;
     let (_, key) = keys::create(&mut tx, scratch.tenant_id, None, "bench", &[Scope::Read]).await?;
-    let new = NewChannel {
-        provider: Provider::Generic,
-        name: "bench",
-        max_per_minute: None,
-        person_id: None,
-        auto_create_contacts: false,
-        settings: Settings::default(),
-        secret: None,
-    };
-    let (_, secrets) = channels::create(&mut tx, &scratch.env.vault, scratch.tenant_id, new).await?;
     tx.commit().await?;
-    let bearer = secrets.proofs.bearer.as_ref().context("a generic channel has a bearer key")?;
+    let new = NewChannel {
+        name: "bench".into(),
+        provider: providers::DEFAULT.into(),
+        max_per_minute: Some(None),
+        ..NewChannel::default()
+    };
+    let channel = channels::add(&scratch.env, scratch.tenant_id, new).await?;
+    let bearer = channel.secrets.proofs.get("bearer").context("a generic channel has a bearer key")?;
     let body = r#"{"type":"note","content":"is it here yet?"}"#;
     let request = format!(
         "POST /ingest/{} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        secrets.ingestion_key.reveal(),
+        channel.secrets.ingestion_key.reveal(),
         bearer.reveal(),
         body.len()
     );

@@ -1,18 +1,19 @@
-//! Three doors for webhooks, and who knocks there every few seconds, signed as each provider signs.
+//! Three channels, and events that arrive there every few seconds, sent as each provider sends them.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use domain::{Secret, TenantId};
 use engine::Env;
-use engine::intake::{Said, sample_of};
-use store::channels::{self, NewChannel, Provider, Secrets, Settings};
+use engine::channels::{self, NewChannel, Opened};
+use engine::intake::providers::Said;
+use engine::intake::sample_of;
 use store::contacts::NewContact;
 use store::tenants;
 
 const EVERY: Duration = Duration::from_secs(4);
 
-/// Whom we know, by address and number. The others stay unmatched, or become contacts.
+/// The contacts of the demo. Other senders stay unmatched, or become contacts.
 const PEOPLE: [[&str; 5]; 4] = [
     ["Nora", "Vickery", "nora.vickery@larkfield.example", "+18025550132", "Larkfield Landscaping"],
     ["Wendell", "Strand", "w.strand@stonebrook.example", "+18025550158", "Stonebrook Excavating"],
@@ -20,7 +21,18 @@ const PEOPLE: [[&str; 5]; 4] = [
     ["Imre", "Copperline", "imre@copperline.example", "+18025550144", "Copperline Plumbing & Heating"],
 ];
 
-const EVENTS: [(Provider, Said<'static>); 12] = [
+const TWILIO: &str = "twilio";
+const POSTMARK: &str = "postmark";
+const GENERIC: &str = "generic";
+
+/// Provider, name, secret, and whether it makes contacts.
+const DOORS: [(&str, &str, Option<&str>, bool); 3] = [
+    (TWILIO, "Support line", Some("0123456789abcdef0123456789abcdef"), false),
+    (POSTMARK, "Inbox", None, true),
+    (GENERIC, "Web form and desk", None, false),
+];
+
+const EVENTS: [(&str, Said<'static>); 12] = [
     sms("+18025550132", "Hi, Nora from Larkfield. Can the second loader come Thursday before 7?"),
     mail(
         "Wendell Strand",
@@ -75,8 +87,8 @@ const EVENTS: [(Provider, Said<'static>); 12] = [
     ),
 ];
 
-const fn sms(from: &'static str, text: &'static str) -> (Provider, Said<'static>) {
-    (Provider::Twilio, Said { name: "", from, subject: "", text })
+const fn sms(from: &'static str, text: &'static str) -> (&'static str, Said<'static>) {
+    (TWILIO, Said { name: "", from, subject: "", text })
 }
 
 const fn mail(
@@ -84,8 +96,8 @@ const fn mail(
     from: &'static str,
     subject: &'static str,
     text: &'static str,
-) -> (Provider, Said<'static>) {
-    (Provider::Postmark, Said { name, from, subject, text })
+) -> (&'static str, Said<'static>) {
+    (POSTMARK, Said { name, from, subject, text })
 }
 
 const fn note(
@@ -93,49 +105,40 @@ const fn note(
     from: &'static str,
     subject: &'static str,
     text: &'static str,
-) -> (Provider, Said<'static>) {
-    (Provider::Generic, Said { name, from, subject, text })
+) -> (&'static str, Said<'static>) {
+    (GENERIC, Said { name, from, subject, text })
 }
 
 pub struct Doors {
     env: Env,
-    open: Vec<(Provider, Secrets)>,
+    open: Vec<Opened>,
 }
 
 impl Doors {
     pub async fn open(env: &Env) -> anyhow::Result<Self> {
-        let mut tx = env.db.begin().await?;
-        let tenant_id = tenants::ensure_operator(&mut tx).await?;
+        let tenant_id = tenants::ensure_operator(&mut *env.db.acquire().await?).await?;
         let mut open = Vec::new();
-        for (provider, name) in [
-            (Provider::Twilio, "Support line"),
-            (Provider::Postmark, "Inbox"),
-            (Provider::Generic, "Web form and desk"),
-        ] {
+        for (provider, name, secret, auto_create_contacts) in DOORS {
             let new = NewChannel {
-                provider,
-                name,
-                max_per_minute: provider.usual_limit(),
-                person_id: None,
-                auto_create_contacts: provider == Provider::Postmark,
-                settings: Settings { require_ip: true, ranges: None },
-                secret: (provider == Provider::Twilio).then(|| Secret::new("0123456789abcdef0123456789abcdef")),
+                name: name.to_owned(),
+                provider: provider.to_owned(),
+                secret: secret.map(Secret::new),
+                auto_create_contacts,
+                ..NewChannel::default()
             };
-            let (_, secrets) = channels::create(&mut tx, &env.vault, tenant_id, new).await?;
-            open.push((provider, secrets));
+            open.push(channels::add(env, tenant_id, new).await?);
         }
-        tx.commit().await?;
         introduce(env, tenant_id).await?;
         Ok(Self { env: env.clone(), open })
     }
 
-    /// For ever. One that is refused now is not the end: the next may be taken.
+    /// Sends events for ever. One that is refused is not the end: the next may be accepted.
     pub async fn keep_sending(&self) -> anyhow::Result<()> {
         for (provider, said) in EVENTS.iter().cycle() {
             tokio::time::sleep(EVERY).await;
-            let (_, secrets) = self.open.iter().find(|(open, _)| open == provider).context("a door for it")?;
+            let door = self.open.iter().find(|door| door.spec.code == *provider).context("a channel for it")?;
             let base_url = self.env.config.base_url();
-            let sample = sample_of(*provider, secrets, &base_url, self.env.clock.now(), said)
+            let sample = sample_of(door.spec, &door.secrets, &base_url, self.env.clock.now(), said)
                 .context("the channel has no secret to sign with")?;
             let url = format!("{base_url}{}", sample.target);
             match self.env.http.post(&url, &sample.headers, sample.body).await {

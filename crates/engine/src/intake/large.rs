@@ -1,42 +1,45 @@
-//! A large mail while it comes: its original and its attachments go to files, piece by piece, and only what is left of it is held. Whoever
-//! brings it was verified before.
+//! A large body while it arrives: the original and the files in it are written to disk piece by piece, and memory holds only the rest. Its
+//! sender was verified before.
 
 use base64::Engine as _;
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::normalise::{Cut, LENIENT, LIFTED, Lift};
+use super::lift::{Cut, Lift};
+use super::normalise::{LENIENT, LIFTED};
+use super::providers::LargeBody;
 use crate::Env;
 use crate::spool::{Spool, Spooled};
 
-/// Each is an open file until the mail is stored; of more only the original has the content.
+/// Each is an open file until the event is stored. The content of further ones is in the original alone.
 const MOST_FILES: usize = 100;
 
-pub(super) struct Mail {
+/// A large body that arrives.
+pub(super) struct LargeInFiles {
     original: Spool,
     lift: Lift,
-    /// The JSON without its attachments' contents; in their places stand their numbers.
+    /// The JSON without the contents of its files; in their places stand their numbers.
     rest: Vec<u8>,
     files: Vec<Option<Spooled>>,
     open: Option<(Spool, Base64)>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// A mail that has come.
-pub(super) struct Come {
+/// A large body that has arrived.
+pub(super) struct LargeOnDisk {
     pub rest: Bytes,
     pub original: Spooled,
     /// None: it was no base64, or one too many, so only the original has it.
     pub files: Vec<Option<Spooled>>,
-    /// Until it is stored.
+    /// Held until it is stored.
     _permit: OwnedSemaphorePermit,
 }
 
-impl Mail {
-    pub async fn new(env: &Env, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
+impl LargeInFiles {
+    pub async fn new(env: &Env, wanted: LargeBody, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
         Ok(Self {
             original: Spool::new(&env.config.data_dir).await?,
-            lift: Lift::default(),
+            lift: Lift::new(wanted),
             rest: Vec::new(),
             files: Vec::new(),
             open: None,
@@ -80,9 +83,9 @@ impl Mail {
         Ok(())
     }
 
-    pub async fn finish(self) -> std::io::Result<Come> {
+    pub async fn finish(self) -> std::io::Result<LargeOnDisk> {
         let original = self.original.finish().await?;
-        Ok(Come { rest: self.rest.into(), original, files: self.files, _permit: self._permit })
+        Ok(LargeOnDisk { rest: self.rest.into(), original, files: self.files, _permit: self._permit })
     }
 }
 
@@ -95,7 +98,7 @@ struct Base64 {
 }
 
 impl Base64 {
-    /// As much as is complete. But for the last, groups have no padding.
+    /// Decodes the groups that are complete. Only the last one may have padding.
     fn decode(&mut self, text: &[u8]) -> Vec<u8> {
         for &byte in text {
             match (std::mem::take(&mut self.is_escaped), byte) {
@@ -113,7 +116,7 @@ impl Base64 {
         decoded.unwrap_or_default()
     }
 
-    /// None: it was no base64.
+    /// Decodes the last group. None: it was no base64.
     fn finish(self) -> Option<Vec<u8>> {
         if self.is_wrong { None } else { LENIENT.decode(&self.waiting).ok() }
     }

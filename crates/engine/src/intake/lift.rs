@@ -1,46 +1,53 @@
-//! Takes the attachments out of a mail while it is still coming, so that it need not be held: their content goes elsewhere, and the JSON that is
-//! left is small. It looks only for where strings begin and end; whether the rest is JSON is found out later, from what is left.
+//! Takes the contents of files out of a large JSON body while it arrives, so that memory holds only the small rest. It looks for where
+//! strings begin and end, and for nothing else; whether the rest is JSON at all is checked later.
 
-/// A stretch of a mail.
+use super::providers::LargeBody;
+
+/// A stretch of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::intake) enum Cut<'a> {
-    /// Of the JSON that is left.
+pub(super) enum Cut<'a> {
+    /// Part of the JSON that is left.
     Rest(&'a [u8]),
-    /// Of an attachment's content, as it is written there: base64, perhaps with JSON's escapes.
+    /// Part of a file's content as it is written there: base64, perhaps with JSON's escapes.
     Content(&'a [u8]),
     /// The content ends here.
     End,
 }
 
-/// Where the mail has got to. Fed piece by piece.
-#[derive(Default)]
-pub(in crate::intake) struct Lift {
-    /// Whether each container around us is an object, outermost first. Those further in are only counted.
+/// A scanner that is fed with a body piece by piece.
+pub(super) struct Lift {
+    wanted: LargeBody,
+    /// Whether each container around the current position is an object, outermost first. Those further in are only counted.
     around: [bool; 3],
     depth: usize,
     expects_key: bool,
-    /// The names that lead here, on the first and the third level.
+    /// The names that lead to the current position, on the first and the third level.
     names: [Vec<u8>; 2],
     within: Within,
     is_escaped: bool,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    #[default]
     Structure,
     Name,
     Text,
-    /// A text that is taken out, and where it goes.
+    /// A text that is taken out.
     Content,
+    /// A text that is left out.
     Dropped,
 }
 
-/// Longer names are none that we look for.
+/// Names of a [`LargeBody`] are not longer.
 const MOST_NAME: usize = 16;
 
 impl Lift {
-    /// What a piece consists of, in order.
+    pub fn new(wanted: LargeBody) -> Self {
+        let (around, names) = (Default::default(), Default::default());
+        Self { wanted, around, depth: 0, expects_key: false, names, within: Within::Structure, is_escaped: false }
+    }
+
+    /// Cuts the next piece into stretches, in order.
     pub fn feed<'a>(&mut self, piece: &'a [u8]) -> Vec<Cut<'a>> {
         let (mut cuts, mut start) = (Vec::new(), 0);
         for (at, &byte) in piece.iter().enumerate() {
@@ -74,7 +81,7 @@ impl Lift {
     fn step(&mut self, byte: u8) {
         if self.within != Within::Structure {
             if std::mem::take(&mut self.is_escaped) {
-                // Whatever it is, it ends nothing.
+                // An escaped character ends nothing.
             } else if byte == b'\\' {
                 self.is_escaped = true;
             } else if byte == b'"' {
@@ -114,7 +121,7 @@ impl Lift {
         }
     }
 
-    /// The one that a name read now is written to.
+    /// The buffer for a name at the current position.
     fn name(&mut self) -> Option<&mut Vec<u8>> {
         match self.depth {
             1 => Some(&mut self.names[0]),
@@ -123,14 +130,14 @@ impl Lift {
         }
     }
 
-    /// What a value that begins here is.
+    /// The kind of text that begins at the current position.
     fn text(&self) -> Within {
         let [outer, inner] = [0, 1].map(|nth| self.names[nth].as_slice());
+        let (list, content) = self.wanted.files;
+        let is_content = outer == list.as_bytes() && inner == content.as_bytes();
         match self.depth {
-            3 if self.around == [true, false, true] && outer == b"Attachments" && inner == b"Content" => {
-                Within::Content
-            }
-            1 if outer == b"RawEmail" => Within::Dropped, // the original has it
+            3 if self.around == [true, false, true] && is_content => Within::Content,
+            1 if self.wanted.left_out.iter().any(|name| outer == name.as_bytes()) => Within::Dropped,
             _ => Within::Text,
         }
     }
@@ -140,9 +147,12 @@ impl Lift {
 mod tests {
     use super::*;
 
-    /// What is left, and the contents, however the mail is torn.
+    const MAIL: LargeBody =
+        LargeBody { most_bytes: 1 << 20, files: ("Attachments", "Content"), left_out: &["RawEmail"] };
+
+    /// The rest and the contents of a mail that arrives in pieces of this size.
     fn lifted(mail: &str, size: usize) -> (String, Vec<String>) {
-        let (mut lift, mut rest, mut contents, mut open) = (Lift::default(), Vec::new(), Vec::new(), Vec::new());
+        let (mut lift, mut rest, mut contents, mut open) = (Lift::new(MAIL), Vec::new(), Vec::new(), Vec::new());
         for piece in mail.as_bytes().chunks(size) {
             for cut in lift.feed(piece) {
                 match cut {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use domain::{ActivityType, Direction};
 
-use super::fields::{self, first_text, quoted};
-use super::object::{Metadata, Object};
-use super::{Malformed, Normal, Parties, Sent, id};
+use crate::intake::normalise::fields::{self, first_text, quoted};
+use crate::intake::normalise::object::{Metadata, Object};
+use crate::intake::normalise::{Malformed, Normal, Parties, Sent, id};
 
 /// Their fields under our names; all others keep their own.
 const NAMES: [(&str, &str); 9] = [

@@ -3,9 +3,9 @@
 use domain::{ActivityType, Direction};
 use http::HeaderMap;
 
-use super::fields::{self, Field, quoted};
-use super::object::{Metadata, Object};
-use super::{Malformed, Normal, Parties, Sent, id};
+use crate::intake::normalise::fields::{self, Field, quoted};
+use crate::intake::normalise::object::{Metadata, Object};
+use crate::intake::normalise::{Malformed, Normal, Parties, Sent, id};
 
 /// As long as the column takes.
 const EVENT_KEY_BYTES: usize = 500;

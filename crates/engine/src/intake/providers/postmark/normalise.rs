@@ -6,9 +6,9 @@ use bytes::Bytes;
 use domain::{ActivityType, Direction};
 use serde::Deserialize;
 
-use super::fields::{self, first_text, quoted};
-use super::object::{Metadata, Object};
-use super::{Content, File, LIFTED, Malformed, Normal, Parties, Sent, id};
+use crate::intake::normalise::fields::{self, first_text, quoted};
+use crate::intake::normalise::object::{Metadata, Object};
+use crate::intake::normalise::{Content, File, LIFTED, Malformed, Normal, Parties, Sent, id};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]

@@ -1,6 +1,7 @@
-//! Twilio's signature: HMAC over the public URL and, for forms, every parameter by name; for JSON the URL names the body's hash.
+//! Twilio's signature: HMAC over the public URL and, for forms, every parameter by name. For JSON the URL names the body's hash.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,13 +13,49 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Keys, Request, Why};
+use super::AUTH_TOKEN;
+use crate::intake::guard::proof::{authorization, random};
+use crate::intake::guard::{KeyMaterial, Request, Verification, Verifier, Why};
 
 /// More than any webhook of Twilio's has; sorting stays cheap.
 const MOST_PARAMETERS: usize = 1_000;
 
-/// What a request says about its signature.
-pub(super) struct Claim {
+struct Keys {
+    tokens: [Secret; 2],
+    shared: BTreeMap<String, Secret>,
+    /// Checked where a request names a shared key that the channel does not have.
+    stranger: Secret,
+}
+
+pub(super) fn verifier(material: &KeyMaterial) -> Arc<dyn Verifier> {
+    let shared = material.proofs.shared_keys.clone();
+    Arc::new(Keys { tokens: material.two(AUTH_TOKEN), shared, stranger: random() })
+}
+
+impl Verifier for Keys {
+    fn begin(self: Arc<Self>, request: &Request) -> Box<dyn Verification> {
+        Box::new(Check { claim: Claim::of(request), keys: self })
+    }
+}
+
+struct Check {
+    keys: Arc<Keys>,
+    claim: Option<Claim>,
+}
+
+impl Verification for Check {
+    fn wants_body(&self) -> bool {
+        self.claim.is_some()
+    }
+
+    fn verdict(&self, body: &[u8]) -> Result<(), Why> {
+        let verdict = self.claim.as_ref().map(|claim| claim.check(&self.keys, body));
+        verdict.unwrap_or(Err("it has no X-Twilio-Signature"))
+    }
+}
+
+/// A request's signature, and what it says about how it was made.
+struct Claim {
     signature: Vec<u8>,
     by: By,
     /// The forms in which the URL may have been signed: without a port and with it, without user and password and with them, quotes as sent
@@ -35,14 +72,17 @@ enum By {
         key: String,
         is_sha256: bool,
     },
-    /// It names a way of signing that we do not know.
+    /// It names an unknown way of signing.
     Unknown,
 }
 
 impl Claim {
-    /// None: the request has no such signature. `userinfo`: what Twilio sends of a URL with user and password, which it may have signed or not.
-    pub fn of(request: &Request, userinfo: Option<&[u8]>) -> Option<Self> {
+    /// None: the request has no such signature.
+    fn of(request: &Request) -> Option<Self> {
         let signature = request.headers.get("x-twilio-signature")?.as_bytes().to_vec();
+        // User and password of the URL, which Twilio sends as basic auth and may have signed or not.
+        let basic = authorization(request.headers, b"basic ").map(|given| STANDARD.decode(given).unwrap_or_default());
+        let userinfo = basic.as_deref().and_then(|userinfo| std::str::from_utf8(userinfo).ok());
         let settings = request.headers.get("x-twilio-webhooks-signature-settings");
         let by = settings.map_or(By::Account, |value| by(value.to_str().unwrap_or_default()));
         let media = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -51,17 +91,13 @@ impl Claim {
         Some(Self {
             signature,
             by,
-            urls: urls(
-                request.base_url,
-                request.target,
-                userinfo.and_then(|userinfo| std::str::from_utf8(userinfo).ok()),
-            ),
+            urls: urls(request.base_url, request.target, userinfo),
             is_form: media.eq_ignore_ascii_case("application/x-www-form-urlencoded"),
             body_sha256: query.split('&').find_map(|pair| pair.strip_prefix("bodySHA256=")).map(str::to_owned),
         })
     }
 
-    pub fn check(&self, keys: &Keys, body: &[u8]) -> Result<(), Why> {
+    fn check(&self, keys: &Keys, body: &[u8]) -> Result<(), Why> {
         let rest = if self.is_form { parameters(body) } else { Some(Vec::new()) };
         let is_body = self.is_form | self.is_body(body);
         let (secrets, is_sha256): (Vec<&Secret>, bool) = match &self.by {
@@ -145,8 +181,8 @@ fn urls(base: &str, target: &str, userinfo: Option<&str>) -> Vec<String> {
     urls
 }
 
-/// Every parameter's name and value, by name and then by value, each once. None: too many.
-pub(super) fn parameters(body: &[u8]) -> Option<Vec<u8>> {
+/// Every parameter's name and value, sorted by name and then by value, each once. None: too many.
+pub(in crate::intake) fn parameters(body: &[u8]) -> Option<Vec<u8>> {
     let decoded = |part: &[u8]| {
         let spaced: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
         percent_decode(&spaced).collect::<Vec<u8>>()
