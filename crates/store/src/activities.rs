@@ -20,12 +20,15 @@ use crate::{Result, contacts};
 /// some are completed.
 pub const REMEMBERED_BY: &str = "remember_activity";
 
-/// Tells, after the commit, that these activities were inserted or have a result: readers hear which, and the lane that remembers them is woken.
-pub fn tell(tx: &mut TxOn<'_>, tenant_id: TenantId, ids: &[Uuid], op: Op) {
-    if !ids.is_empty() {
-        tx.notify(Notice::lane(Some(tenant_id), REMEMBERED_BY, Op::Insert));
-        tx.notify_all(Notice::activities(tenant_id, ids, op));
+/// Returns the notices that these activities were inserted or have a result, for the transaction that wrote them: readers hear which, and the
+/// lane that remembers them is woken.
+pub fn notices(tenant_id: TenantId, ids: &[Uuid], op: Op) -> Vec<Notice> {
+    if ids.is_empty() {
+        return Vec::new();
     }
+    let mut notices = vec![Notice::lane(Some(tenant_id), REMEMBERED_BY, Op::Insert)];
+    notices.extend(Notice::activities(tenant_id, ids, op));
+    notices
 }
 
 /// An event on its way in. Its id is made on arrival, so that inserting it a second time is recognised.
@@ -140,7 +143,7 @@ pub async fn insert_group(tx: &mut TxOn<'_>, group: &[&Arrival]) -> Result<Vec<O
         }
     }
     for (tenant_id, ids) in told {
-        tell(tx, tenant_id, &ids, Op::Insert);
+        tx.notify_all(notices(tenant_id, &ids, Op::Insert));
     }
     Ok(stored)
 }

@@ -48,6 +48,7 @@ pub const MIGRATIONS: &[Migration] = files![
     "0011_sources" was "6b7bdb390c0d4b5525f6e7ac759f0d62201370ae6c2f5d65807f1bc00b957542",
     "0012_functions",
     "0013_again",
+    "0014_channel_providers",
 ];
 
 /// The schema this binary works with.

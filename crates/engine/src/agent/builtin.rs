@@ -166,7 +166,7 @@ impl Builtin {
         let completed = claims::complete(&mut tx, tenant_id, key_id, &results).await?;
         metrics::counter!("tributary_agent_completed_total").increment(completed.len() as u64);
         tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));
-        activities::tell(tx, tenant_id, &completed, Op::Update);
+        tx.notify_all(activities::notices(tenant_id, &completed, Op::Update));
         ids.extend(completed);
         crash::at(Point::AgentBeforeCommit)?;
         tx.commit().await?;

@@ -239,19 +239,13 @@ async fn a_migration_killed_before_its_commit_is_run_again_whole() {
     let functions = "select count(*) from tributary.functions";
     let mut admin = store::bench::administrator(&running.admin.database("killed")).await.expect("the superuser");
     sqlx::raw_sql("delete from tributary.functions").execute(&mut admin).await.expect("as before the functions");
-    let start = testkit::process::Start {
-        program: crate::suite::CRASHLING,
-        args: &["--migrate"],
-        database_url: &url,
-        crash: Some("migrate.functions:abort"),
-        env: &[],
-    };
-    let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+    let limit = std::time::Duration::from_secs(20);
+    let migrate = |crash| crate::programs::crashling(&url, crash, &[("CRASHLING_MIGRATE", "1")]);
+    let ended = migrate(Some("migrate.functions:abort")).ended_within(limit).await;
     assert_eq!(ended.and_then(|status| status.signal()), Some(9), "functions");
     let n: i64 = sqlx::query_scalar(functions).fetch_one(&mut admin).await.expect("a count");
     assert_eq!(n, 0, "all of them or none");
-    let start = testkit::process::Start { crash: None, ..start };
-    let ended = testkit::process::Worker::start(&start).ended_within(std::time::Duration::from_secs(20)).await;
+    let ended = migrate(None).ended_within(limit).await;
     assert!(ended.is_some_and(|status| status.success()), "functions, again");
     let applied =
         store::migrate::run(&running.admin.database("killed"), "postgres", &["upkeep"]).await.expect("migrations");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Clock, JobKind, JobStatus, SourceId, Transport};
+use domain::{Clock, JobKind, JobStatus, SourceId, SourceStatus, Transport};
 use fakes::Fakes;
 use futures_util::{StreamExt as _, stream};
 use rustix::process::Signal;

@@ -232,7 +232,7 @@ async fn update(
         };
         let (ids, rows): (Vec<Uuid>, Vec<Value>) = rows.into_iter().unzip();
         if table.name == "activities" {
-            store::activities::tell(&mut tx, caller.tenant_id, &ids, Op::Update);
+            tx.notify_all(store::activities::notices(caller.tenant_id, &ids, Op::Update));
         }
         if drawn(tx, table, caller).await? != before {
             tx.notify(nodes::notice(caller));

@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::Change;
 use super::plan::{Plan, Step};
 use super::vectors::Vectors;
-use crate::work::Lane as _;
 use crate::lanes::embed::Embed;
+use crate::work::Lane as _;
 
 /// How many rows one statement writes: a large file is written in slices, as each statement has its time limit.
 const SLICE: usize = 2_000;

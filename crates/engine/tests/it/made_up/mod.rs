@@ -73,7 +73,7 @@ async fn a_provider_from_outside_is_read_and_kept_up_to_date() {
     let k = Kitchen::new().await;
     let id = k.t.connect(CRUMBLINE).await;
     k.t.run().await;
-    assert_eq!(k.last_job(id).await.status, "completed", "{:?}", k.last_job(id).await);
+    assert_eq!(k.last_job(id).await.status.as_str(), "completed", "{:?}", k.last_job(id).await);
     assert_eq!(k.t.documents(id).await, ["guest:1", "order:1", "order:2"]);
     assert_eq!(k.found("marzipan").await, ["order:2"]);
     let ada = k.t.client(id, "guest:1").await.expect("a client");
@@ -105,7 +105,7 @@ async fn its_own_refusal_and_its_own_words_are_used() {
     assert_eq!((job.status.as_str(), job.error_count), ("pending", 0), "a wait costs no attempt");
     env.clock.advance(TimeDelta::seconds(8));
     k.t.run().await;
-    assert_eq!(k.last_job(id).await.status, "completed");
+    assert_eq!(k.last_job(id).await.status.as_str(), "completed");
 
     let source = k.t.source(id).await;
     assert_eq!((source.provider.as_str(), source.name.as_str()), ("crumbline", "Harrow Ridge Bakery"));
