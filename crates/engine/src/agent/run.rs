@@ -69,6 +69,9 @@ impl<D: Desk> Agent<D> {
     async fn work(&mut self, stop: &Stop) {
         while !stop.is_stopping() {
             self.keep_up().await;
+            if !self.settled.is_empty() {
+                continue; // it has paused; results go before everything else
+            }
             let free = self.free();
             if free > 0 && Instant::now() >= self.next_claim {
                 self.next_claim = Instant::now() + D::POLL;
