@@ -38,7 +38,7 @@ impl Worker {
         if let Some(crash) = how.crash {
             command.env("TRIBUTARY_CRASH", crash);
         }
-        Self(command.stdin(Stdio::null()).spawn().expect("a worker process"))
+        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a worker process"))
     }
 
     pub fn pid(&self) -> u32 {

@@ -37,7 +37,6 @@ async fn every_record_of_every_provider_lands_once_and_a_second_sync_changes_not
 }
 
 /// The names of the provider's records, as we call them.
-/// The names of the provider's records, as we call them.
 pub fn expected(t: &Sources, provider: engine::pull::Provider) -> Vec<String> {
     let named = |kind: &str, ids: Vec<String>| ids.iter().map(|id| format!("{kind}:{id}")).collect::<Vec<_>>();
     let (crm, books) = (t.fakes.hubspot(), t.fakes.quickbooks());

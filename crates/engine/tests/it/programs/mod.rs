@@ -4,7 +4,7 @@
 mod crashling;
 mod refresher;
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use testkit::process::{Start, Worker};
 
@@ -30,7 +30,7 @@ pub fn crashling(database_url: &str, crash: Option<&str>, env: &[(&str, &str)]) 
 /// The command that runs `refresher`.
 pub fn refresher() -> Command {
     let mut command = Command::new(path());
-    command.args(ARGS).env(NAME, "refresher");
+    command.args(ARGS).env(NAME, "refresher").stdout(Stdio::null());
     command
 }
 
