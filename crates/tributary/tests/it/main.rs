@@ -16,6 +16,7 @@ mod http;
 mod intake;
 mod intake_faults;
 mod lifecycle;
+mod looks;
 mod made_up_channel;
 mod memory;
 mod path;

@@ -1,0 +1,211 @@
+//! A small company in which something of every kind has happened, and a server that shows it.
+
+use std::time::Duration;
+
+use domain::{Clock, Scope, Secret};
+use fakes::Fakes;
+use serde_json::{Value, json};
+use store::workers::{self, Beat};
+use testkit::sources::{DRIVE, HUBSPOT, QUICKBOOKS, settings};
+use testkit::{Sources, cluster, wait_until};
+
+use crate::app::{App, Folder, client, command, free_port};
+use crate::intake::{MASTER_KEY, add_channel};
+
+const SOON: Duration = Duration::from_secs(20);
+
+pub struct Office {
+    t: Sources,
+    app: App,
+    key: Secret,
+    _folder: Folder,
+}
+
+impl Office {
+    pub async fn new() -> Self {
+        let t = Sources::with(cluster::cloned(), Clock::System, Fakes::with_fixtures().await, &[]).await;
+        let (folder, port) = (Folder::new(), free_port());
+        let mut serve = command(&folder.0, port);
+        serve.env("DATABASE_URL", &t.world.database.url).env("MASTER_KEY", MASTER_KEY).envs(settings(&t.fakes));
+        serve.env("BLOB_URL", cluster::blob_url());
+        let app = App::start(serve, &["serve"], port).await;
+        let key = t.world.caller(t.world.tenant_id, &[Scope::Service]).await.1;
+        let office = Self { t, app, key, _folder: folder };
+        office.fill().await;
+        office
+    }
+
+    /// Accounts are read, events come in, and a little of everything goes wrong.
+    async fn fill(&self) {
+        for provider in [HUBSPOT, QUICKBOOKS, DRIVE] {
+            self.t.connect(provider).await;
+        }
+        self.post(
+            "/api/v1/contacts",
+            json!({ "email": "ana@example.com", "first_name": "Ana", "last_name": "Reis", "company": "Mill & Co" }),
+        )
+        .await;
+        self.post(
+            "/api/v1/documents",
+            json!({ "title": "Lisbon lease", "text": "The lease of the Lisbon office ends in June." }),
+        )
+        .await;
+        let (_, opens) = add_channel(&self.t.world, self.t.world.tenant_id, None).await;
+        let door = format!("{}/ingest/{}", self.app.url, opens.ingestion_key.reveal());
+        for (nth, event) in [
+            json!({ "type": "email", "from": "ana@example.com", "subject": "Late delivery", "content": "The parcel is three days late. Please call €20 back." }),
+            json!({ "type": "sms", "from": "+351910000001", "content": "Are you open on Monday?" }),
+            json!({ "type": "note", "content": "Nobody reads this one." }),
+        ]
+        .iter()
+        .enumerate()
+        {
+            let sent = client().post(&door).bearer_auth(opens.bearer.reveal()).header("idempotency-key", format!("event-{nth}"));
+            assert_eq!(sent.json(event).send().await.expect("an answer").status().as_u16(), 202);
+        }
+        let refused = client().post(&door).bearer_auth("wrong").json(&json!({ "type": "note" })).send().await;
+        assert_eq!(refused.expect("an answer").status().as_u16(), 401);
+        let is_noted = async || self.t.count("select count(*) from tributary.channel_refusals").await == 1;
+        assert!(wait_until(SOON, is_noted).await, "the refusal was not noted");
+        let is_done = wait_until(3 * SOON, async || {
+            self.t.run().await;
+            self.t.count("select count(*) from sync_jobs where status <> 'completed'").await == 0
+                && self.t.count("select count(*) from pgmq.q_remember_activity").await == 0
+                && self.t.count("select count(*) from pgmq.q_client_facts").await == 0
+        });
+        assert!(is_done.await, "the syncs do not end");
+        for sql in [
+            // What an agent made of the mail, and what it could not make anything of.
+            "update activities set processing_status = 'completed', processed_data = '{\"summary\": \"A parcel is late.\", \"facts\": [\"names the amount €20\"]}'
+             where event_key = 'event-0'",
+            "update activities set processing_status = 'failed', metadata = metadata || '{\"retry_count\": 3, \"error\": {\"type\": \"LLMError\", \"message\": \"the language model gave an empty summary\"}}'
+             where event_key = 'event-2'",
+            "insert into activity_failures (tenant_id, original_activity_id, failure_reason, raw_data)
+             select tenant_id, id, 'LLMError: the language model gave an empty summary', raw_data from activities where event_key = 'event-2'",
+            "insert into pgmq.a_upkeep (msg_id, read_ct, enqueued_at, vt, message, headers)
+             select 1000000, 8, now(), now(), jsonb_build_object('task', 'unpark', 'tenant_id', id::text),
+                 jsonb_build_object('state', 'dead', 'reason', 'gave up after 8 attempts', 'error', 'the database is away', 'error_at', now(), 'ended_at', now())
+             from tenants order by created_at limit 1",
+            "insert into sync_failures (tenant_id, source_id, external_id, reason, failed_at)
+             select tenant_id, id, 'contact:51', 'it is no object', now() from connected_sources where provider = 'hubspot'",
+            "with ann as (insert into sales (tenant_id, first_name, last_name, email) select id, 'Ann', 'Lee', 'ann@office.test' from tenants order by created_at limit 1 returning id, tenant_id)
+             insert into crm_processing_nodes (tenant_id, sales_id, device_name) select tenant_id, id, 'laptop' from ann",
+        ] {
+            sqlx::raw_sql(sql).execute(&mut *self.t.world.conn().await).await.expect(sql);
+        }
+        let mut conn = self.t.world.conn().await;
+        let started = workers::start(&mut conn, "0.1.0", Duration::from_secs(3_600), "box", 7, "worker").await;
+        let beat = Beat { successes: 12, errors: 1, last_error: Some("the database is away".into()) };
+        workers::heartbeat(&mut conn, started.expect("a worker"), &beat, &[], false).await.expect("heard");
+        let age = "update ai.vectorizer_worker_process set started = last_heartbeat - interval '12 minutes'";
+        sqlx::query(age).execute(&mut *conn).await.expect("a worker of some age");
+    }
+
+    async fn post(&self, path: &str, body: Value) {
+        let sent = client().post(format!("{}{path}", self.app.url)).bearer_auth(self.key.reveal()).json(&body);
+        let answer = sent.send().await.expect("an answer");
+        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap_or_default());
+    }
+
+    /// Status and body of a page, as a browser asks for it.
+    pub async fn page(&self, path: &str) -> (u16, String) {
+        let asked = client().get(format!("{}{path}", self.app.url)).header("accept", "text/html");
+        let answer = asked.bearer_auth(self.key.reveal()).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a page"))
+    }
+
+    pub async fn answer(&self, path: &str) -> Value {
+        let asked = client().get(format!("{}{path}", self.app.url)).bearer_auth(self.key.reveal());
+        let answer = asked.send().await.expect("an answer");
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.json().await.expect("JSON")
+    }
+
+    async fn id(&self, sql: &'static str) -> String {
+        sqlx::query_scalar(sql).fetch_one(&mut *self.t.world.conn().await).await.expect(sql)
+    }
+
+    async fn document(&self) -> String {
+        self.id("select id::text from source_documents where title = 'Lisbon lease'").await
+    }
+
+    async fn activity(&self) -> String {
+        self.id("select id::text from activities where event_key = 'event-0'").await
+    }
+
+    async fn channel(&self) -> String {
+        self.id("select id::text from ingestion_providers limit 1").await
+    }
+
+    async fn contact(&self) -> String {
+        self.id("select id::text from contacts where email = 'ana@example.com'").await
+    }
+
+    async fn source(&self) -> String {
+        self.id("select id::text from connected_sources where provider = 'hubspot'").await
+    }
+
+    async fn job(&self) -> String {
+        self.id("select j.id::text from sync_jobs j join connected_sources s on s.id = j.source_id where s.provider = 'hubspot'").await
+    }
+
+    async fn client(&self) -> String {
+        self.id("select id::text from client_intelligence order by client_name limit 1").await
+    }
+
+    async fn worker(&self) -> String {
+        self.id("select process_id::text from tributary.workers").await
+    }
+
+    /// Every page by the name of its file.
+    pub async fn pages(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("home", "/".into()),
+            ("search", "/search".into()),
+            ("search_found", "/search?q=lisbon+lease&type=note".into()),
+            ("document", format!("/documents/{}", self.document().await)),
+            ("activities", "/activities".into()),
+            ("activity", format!("/activities/{}", self.activity().await)),
+            ("unmatched", "/unmatched".into()),
+            ("dead_letters", "/dead-letters".into()),
+            ("sources", "/sources".into()),
+            ("source", format!("/sources/{}", self.source().await)),
+            ("job", format!("/jobs/{}", self.job().await)),
+            ("clients", "/clients".into()),
+            ("client", format!("/clients/{}", self.client().await)),
+            ("nodes", "/nodes".into()),
+            ("contacts", "/contacts".into()),
+            ("contact", format!("/contacts/{}", self.contact().await)),
+            ("channels", "/settings/channels".into()),
+            ("channel", format!("/settings/channels/{}", self.channel().await)),
+            ("queues", "/queues".into()),
+            ("lane", "/queues/upkeep?state=dead".into()),
+            ("item", "/queues/upkeep/items/m1000000".into()),
+            ("workers", "/workers".into()),
+            ("reference", "/api".into()),
+            ("signin", "/signin".into()),
+            ("error", "/nowhere".into()),
+        ]
+    }
+
+    /// An address by which a route of the API answers; none for what is no JSON.
+    pub async fn sample_of(&self, path: &str) -> Option<String> {
+        let by = |id: String| Some(path.replace("{id}", &id).replace("{lane}", "upkeep"));
+        match path {
+            "/api/v1/events" | "/api/v1/activities/{id}/recording" => None,
+            "/api/v1/search" => Some("/api/v1/search?q=lisbon+lease&k=2".into()),
+            "/api/v1/queues/{lane}/items" => Some("/api/v1/queues/upkeep/items?state=dead".into()),
+            "/api/v1/queues/{lane}/items/{id}" => by("m1000000".into()),
+            _ if !path.contains('{') => Some(path.to_owned()),
+            _ if path.starts_with("/api/v1/documents/") => by(self.document().await),
+            _ if path.starts_with("/api/v1/activities/") => by(self.activity().await),
+            _ if path.starts_with("/api/v1/channels/") => by(self.channel().await),
+            _ if path.starts_with("/api/v1/contacts/") => by(self.contact().await),
+            _ if path.starts_with("/api/v1/sources/") => by(self.source().await),
+            _ if path.starts_with("/api/v1/jobs/") => by(self.job().await),
+            _ if path.starts_with("/api/v1/clients/") => by(self.client().await),
+            _ if path.starts_with("/api/v1/workers/") => by(self.worker().await),
+            _ => panic!("no sample for {path}: name one here"),
+        }
+    }
+}
