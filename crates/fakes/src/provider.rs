@@ -1,4 +1,4 @@
-//! The description of a fake provider, and the list of them. Each folder holds one; the shared files read it and name nobody.
+//! The description of a fake provider. Each folder holds one; the shared files read it and name nobody.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -14,13 +14,10 @@ use serde_json::Value;
 
 use crate::ledger::Seen;
 use crate::oauth::grants::Issued;
-use crate::{DRIVE, Fakes, HUBSPOT, QUICKBOOKS, Shared};
+use crate::{ALL, Fakes, Shared};
 
 /// A fake provider is known by its description.
 pub type Provider = &'static Fake;
-
-/// Every fake provider. A new one adds its folder and a line here.
-pub static ALL: [Provider; 3] = [HUBSPOT, DRIVE, QUICKBOOKS];
 
 /// Everything about one fake provider.
 pub struct Fake {

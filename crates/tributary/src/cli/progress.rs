@@ -112,7 +112,7 @@ fn rate(seen: &VecDeque<(Instant, i64)>) -> f64 {
     if secs > 0.0 { (after - before) as f64 / secs } else { 0.0 }
 }
 
-/// "1,200 records, 412/s, 0:12, reads everything that HubSpot has"
+/// "1,200 records, 412/s, 0:12, reads everything that Acme has"
 fn line(who: &str, job: &Job, rate: f64, elapsed: Duration) -> String {
     let secs = elapsed.as_secs();
     let clock = format!("{}:{:02}", secs / 60, secs % 60);

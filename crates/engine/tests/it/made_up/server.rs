@@ -91,12 +91,18 @@ pub async fn start(bakery: Arc<Mutex<Bakery>>) -> String {
 
 async fn serve(mut stream: TcpStream, bakery: Arc<Mutex<Bakery>>) {
     let mut bytes = Vec::new();
-    while !bytes.windows(4).any(|part| part == b"\r\n\r\n") {
+    let head = loop {
         if stream.read_buf(&mut bytes).await.unwrap_or_default() == 0 {
             return;
         }
-    }
-    let head = String::from_utf8_lossy(&bytes).into_owned();
+        let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length =
+            head.to_ascii_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        if bytes.len() >= end + 4 + length.unwrap_or(0_usize) {
+            break head;
+        }
+    };
     let line = head.split(' ').nth(1).unwrap_or_default();
     let (status, header, body) = bakery.lock().expect("the bakery").answer(line, &head.to_ascii_lowercase());
     let body = body.to_string();
