@@ -36,7 +36,7 @@ impl<'a> Request<'a> {
 /// Why a request was refused, for the channel's owner alone.
 pub type Why = &'static str;
 
-/// What one provider checks a channel's requests with. It is made for every channel, also for channels of other providers.
+/// One provider's check of a channel's requests. Every channel has one of each provider, also those of other providers.
 pub trait Verifier: Send + Sync {
     /// Begins to check a request. Whether something is computed must depend on the request alone, not on the secrets.
     fn begin(self: Arc<Self>, request: &Request) -> Box<dyn Verification>;

@@ -33,7 +33,7 @@ impl Shown {
     }
 }
 
-/// What follows the scheme in the `Authorization` header, if it is this scheme (with its space).
+/// The credentials in the `Authorization` header, if it has this scheme (given with its space).
 pub fn authorization<'a>(headers: &'a HeaderMap, scheme: &[u8]) -> Option<&'a [u8]> {
     let (given, rest) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(scheme.len())?;
     given.eq_ignore_ascii_case(scheme).then(|| rest.trim_ascii())

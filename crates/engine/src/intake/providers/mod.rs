@@ -62,7 +62,7 @@ pub struct ChannelSpec {
 pub struct ProofSpec {
     /// Its name in the sealed row and in the API. Not `ingestion_key`, `shared_keys`, `retiring` or `until`.
     pub name: &'static str,
-    /// What people call it.
+    /// Its name for people.
     pub label: &'static str,
     pub origin: Origin,
     /// The channel's owner can read it again. Not for what the owner has from the provider, or what is part of the URL.
@@ -107,7 +107,7 @@ pub struct SampleSpec {
     pub make: fn(&Sending, &Said) -> Option<Message>,
 }
 
-/// What somebody says in a sample.
+/// The sender and the text of a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
     pub name: &'a str,
@@ -154,7 +154,7 @@ pub struct Told {
     pub next_step: fn(id: ChannelId, url: &str, proofs: &Proofs) -> NextStep,
 }
 
-/// What a person does with a new channel.
+/// The next step of a person who has a new channel.
 pub struct NextStep {
     pub text: String,
     /// A command to copy.

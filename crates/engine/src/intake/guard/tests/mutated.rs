@@ -169,7 +169,7 @@ fn same(mutated: &Sent, sent: &Sent) -> bool {
         && read(&mutated.body) == read(&sent.body)
 }
 
-/// What Twilio signs of a form: two forms of the same parameters are the same request.
+/// The part of a form that Twilio signs: two forms with the same parameters are the same request.
 fn parameters_of(body: &[u8]) -> Vec<u8> {
     providers::twilio::parameters(body).unwrap_or_default()
 }

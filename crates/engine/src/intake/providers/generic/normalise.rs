@@ -1,4 +1,4 @@
-//! Events of senders that speak our words: `type`, `direction`, `content`, `subject`, `from`, `to`, `metadata`.
+//! Reads events that use our own words: `type`, `direction`, `content`, `subject`, `from`, `to`, `metadata`.
 
 use domain::{ActivityType, Direction};
 use http::HeaderMap;
@@ -7,10 +7,10 @@ use crate::intake::normalise::fields::{self, Field, quoted};
 use crate::intake::normalise::object::{Metadata, Object};
 use crate::intake::normalise::{Malformed, Normal, Parties, Sent, id};
 
-/// As long as the column takes.
+/// The longest key that the column takes.
 const EVENT_KEY_BYTES: usize = 500;
 
-/// The first of these that a sender uses says which event it is.
+/// The event key: the first of these headers that a sender uses.
 fn event_key(headers: &HeaderMap) -> Result<Option<String>, Malformed> {
     for name in ["webhook-id", "svix-id", "idempotency-key", "x-github-delivery"] {
         let Some(value) = headers.get(name) else { continue };
@@ -50,7 +50,7 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
         }
     }
     let parties = Parties { from: from.and_then(fields::first_text), to: to.and_then(fields::first_text) };
-    // Of equal names PostgreSQL keeps the last: what the sender put into `metadata` goes before what lies beside it.
+    // Of equal names PostgreSQL keeps the last, so the members of `metadata` win over fields beside it.
     let mut metadata = Metadata::default();
     for (name, value) in others.into_iter().chain(inner.iter().flatten()) {
         metadata.push(name, value)?;
@@ -64,7 +64,7 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     let content = match content {
         Some(text) if !is_json => text.to_owned(),
         Some(json) => quoted(json)?,
-        // Nothing that says it is the text: all of it can be searched.
+        // No field is the text, so all of them become it and can be searched.
         None if is_json && !metadata.is_empty() => quoted(&metadata.said())?,
         None if is_json && files.is_empty() => return Err(Malformed("it has neither content nor subject")),
         None => "\"\"".to_owned(),
@@ -90,7 +90,7 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     Ok(Normal { r#type, direction, raw_data: raw_data.finish(), metadata, event_key, files, party })
 }
 
-/// What is between a JSON string's quotes; our own words have no escapes.
+/// The text between a JSON string's quotes. Our own words have no escapes.
 fn word(json: &str) -> Option<&str> {
     json.strip_prefix('"')?.strip_suffix('"')
 }

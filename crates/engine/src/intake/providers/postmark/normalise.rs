@@ -1,4 +1,4 @@
-//! Postmark: an e-mail as JSON, its attachments inside. Those become files; all else that is not ours is kept as it came.
+//! Reads an e-mail of Postmark's: JSON with the attachments inside. Attachments become files; other fields are kept in the metadata.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ struct Attachment<'a> {
     content_id: Option<String>,
 }
 
-/// Not copied where it has no escapes.
+/// A text that is not copied where it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -108,7 +108,7 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     })
 }
 
-/// Without copying what is base64: it stays where it lies in the body.
+/// An attachment as a file. Its base64 is not copied, but stays in the body.
 fn file(body: &Bytes, attachment: Attachment) -> Option<File> {
     let content = match attachment.content?.0 {
         text if text.starts_with(LIFTED) => Content::Lifted(text[LIFTED.len()..].parse().ok()?),

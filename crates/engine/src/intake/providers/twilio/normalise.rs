@@ -1,4 +1,4 @@
-//! Twilio: messages (SMS, WhatsApp), recordings, and what became of a call.
+//! Reads Twilio's events: messages (SMS, WhatsApp), recordings, and the states of calls.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::intake::normalise::fields::{self, first_text, quoted};
 use crate::intake::normalise::object::{Metadata, Object};
 use crate::intake::normalise::{Malformed, Normal, Parties, Sent, id};
 
-/// Their fields under our names; all others keep their own.
+/// Twilio's names and ours. Other fields keep their names.
 const NAMES: [(&str, &str); 9] = [
     ("MessageSid", "message_sid"),
     ("CallSid", "call_sid"),
@@ -49,7 +49,7 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     let is_whatsapp = ["From", "To"].iter().any(|name| text(name).is_some_and(|from| from.starts_with("whatsapp:")));
     let (r#type, event_key) = if is_message {
         let sid = sid("MessageSid").or_else(|| sid("SmsSid"));
-        // What became of a message that we sent: each step is an event of its own.
+        // The status of a message that we sent: each step is an event of its own.
         let status = text("MessageStatus").filter(|_| text("Body").is_none() && text("NumMedia").is_none());
         let key = sid.map(|sid| status.map_or(sid.to_owned(), |status| format!("{sid}:{status}")));
         (if is_whatsapp { ActivityType::Whatsapp } else { ActivityType::Sms }, key)
@@ -58,7 +58,7 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     } else if let Some(recording) = sid("RecordingSid") {
         (ActivityType::Call, Some(format!("{recording}:{}", text("RecordingStatus").unwrap_or("completed"))))
     } else if let Some(call) = sid("CallSid") {
-        // By the call alone everything about it would be one event.
+        // With the call's id alone, everything about a call would be one event.
         let step = [text("CallStatus"), text("SequenceNumber")];
         let key = step
             .iter()
@@ -91,7 +91,7 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     Ok(Normal { r#type, direction, raw_data: raw_data.finish(), metadata, event_key, files, party })
 }
 
-/// A few words for an event that has none of its own.
+/// A few words for an event without a text.
 fn what_happened<'a>(text: &impl Fn(&str) -> Option<&'a str>, is_message: bool) -> String {
     if is_message {
         let n = text("NumMedia").filter(|n| *n != "0");
