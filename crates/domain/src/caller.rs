@@ -69,6 +69,11 @@ impl Caller {
         }
     }
 
+    /// Whether it acts without a key: see [`Caller::local`].
+    pub fn is_local(&self) -> bool {
+        self.key_id.0.is_nil()
+    }
+
     /// Whether the caller has a scope. A service key has all of them.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Service)

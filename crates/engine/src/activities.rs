@@ -1,28 +1,82 @@
-//! What a person does about an activity: retry it, skip it, link it to a contact.
+//! Activities as a person sees them and acts on them: listed, retried, skipped, linked to a contact.
 
 use std::collections::HashMap;
 
-use domain::{ActivityId, ContactId, Notice, Op, TenantId};
+use domain::shown::clipped;
+use domain::{ActivityId, Caller, ContactId, Notice, Op, TenantId};
+use store::activities::{Activity, Wanted};
 use store::claims::Changed;
+use store::dead_letters::DeadLetter;
 use store::queue::Queue;
 use store::{Tx, activities, contacts, dead_letters};
 use uuid::Uuid;
 
-use crate::Env;
+use crate::act::OrMissing as _;
 use crate::lanes::remember_activity::RememberActivity;
 use crate::work::Lane as _;
+use crate::{ActError, Env};
 
-/// Has a failed activity processed again. `false`: there is none, or it has not failed.
-pub async fn retry(env: &Env, tenant_id: TenantId, id: ActivityId) -> store::Result<bool> {
-    let retried = env.db.write(async |tx| retry_all(tx, tenant_id, &[id.0]).await).await?;
-    Ok(retried == 1)
+/// A page of activities, the newest first, and the one before which the next page begins. Texts are cut.
+pub async fn list(env: &Env, caller: &Caller, wanted: Wanted) -> Result<(Vec<Activity>, Option<Uuid>), ActError> {
+    let listed = env.db.read(caller, async |tx| activities::list(tx, caller.tenant_id, wanted).await).await?;
+    let next_before = listed.last().filter(|_| listed.len() as i64 == wanted.limit).map(|last| last.id);
+    Ok((listed, next_before))
 }
 
-/// Has those of these activities that are dead letters processed again; returns how many.
-pub async fn replay(env: &Env, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<usize> {
+/// One activity, whole.
+pub async fn get(env: &Env, caller: &Caller, id: ActivityId) -> Result<Activity, ActError> {
+    let found = env.db.read(caller, async |tx| activities::get(tx, caller.tenant_id, id).await).await?;
+    found.or_missing("activity")
+}
+
+/// Has a failed activity processed again.
+pub async fn retry(env: &Env, caller: &Caller, id: ActivityId) -> Result<(), ActError> {
+    let retried = env.db.write(async |tx| {
+        let n = retry_all(tx, caller.tenant_id, &[id.0]).await?;
+        settled(tx, caller, id, n == 1, "only what failed is tried again").await
+    });
+    retried.await
+}
+
+/// Ends an activity that nobody shall process.
+pub async fn skip(env: &Env, caller: &Caller, id: ActivityId) -> Result<(), ActError> {
+    let (tenant_id, by) = (caller.tenant_id, clipped(&caller.key_name, 60));
+    let skipped = env.db.write(async |tx| {
+        let is_done = activities::skip(tx, tenant_id, id, &by).await?;
+        if is_done {
+            tx.notify_all(Notice::activities(tenant_id, &[id.0], Op::Update));
+        }
+        settled(tx, caller, id, is_done, "it is completed already").await
+    });
+    skipped.await
+}
+
+/// Tells an activity whose state does not allow the act from one that is not there.
+async fn settled(tx: &mut Tx, caller: &Caller, id: ActivityId, is_done: bool, why: &str) -> Result<(), ActError> {
+    if is_done {
+        return Ok(());
+    }
+    activities::get(tx, caller.tenant_id, id).await?.or_missing("activity")?;
+    Err(ActError::conflict(why))
+}
+
+/// A page of activities that failed for good, those buried last first, and where the next page begins.
+pub async fn dead_letters(
+    env: &Env,
+    caller: &Caller,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<(Vec<DeadLetter>, Option<i64>), ActError> {
+    let listed = env.db.read(caller, async |tx| dead_letters::list(tx, caller.tenant_id, before, limit).await).await?;
+    let next_before = listed.last().filter(|_| listed.len() as i64 == limit).map(|last| last.letter_id);
+    Ok((listed, next_before))
+}
+
+/// Has activities that failed for good processed again; returns how many of `ids` were such.
+pub async fn replay(env: &Env, caller: &Caller, ids: &[Uuid]) -> Result<usize, ActError> {
     let replayed = env.db.write(async |tx| {
-        let dead = dead_letters::among(tx, tenant_id, ids).await?;
-        retry_all(tx, tenant_id, &dead).await
+        let dead = dead_letters::among(tx, caller.tenant_id, ids).await?;
+        Ok(retry_all(tx, caller.tenant_id, &dead).await?)
     });
     replayed.await
 }
@@ -36,18 +90,6 @@ async fn retry_all(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Res
     Ok(retried.len())
 }
 
-/// Ends an activity unprocessed. `false`: it is completed, or there is none.
-pub async fn skip(env: &Env, tenant_id: TenantId, id: ActivityId, by: &str) -> store::Result<bool> {
-    let skipped = env.db.write(async |tx| {
-        let is_done = activities::skip(tx, tenant_id, id, by).await?;
-        if is_done {
-            tx.notify_all(Notice::activities(tenant_id, &[id.0], Op::Update));
-        }
-        Ok(is_done)
-    });
-    skipped.await
-}
-
 /// The outcome of linking an activity to a contact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linked {
@@ -56,26 +98,24 @@ pub struct Linked {
 }
 
 /// Links an activity to a contact. With `is_address_theirs` its address becomes the contact's, and other activities of that address are linked too.
-/// None: there is no such activity or contact.
 pub async fn link(
     env: &Env,
-    tenant_id: TenantId,
+    caller: &Caller,
     id: ActivityId,
     contact_id: ContactId,
     is_address_theirs: bool,
-) -> store::Result<Option<Linked>> {
+) -> Result<Linked, ActError> {
+    let (tenant_id, missing) = (caller.tenant_id, "activity or contact");
     let linked = env.db.write(async |tx| {
-        let Some(activity) = activities::get(tx, tenant_id, id).await? else { return Ok(None) };
-        if !activities::link(tx, tenant_id, id, contact_id).await? {
-            return Ok(None);
-        }
+        let activity = activities::get(tx, tenant_id, id).await?.or_missing(missing)?;
+        activities::link(tx, tenant_id, id, contact_id).await?.or_missing(missing)?;
         let mut linked = vec![id.0];
         if let Some(party) = activity.party().filter(|_| is_address_theirs) {
             contacts::add_address(tx, tenant_id, contact_id, party).await?;
             linked.extend(activities::match_again(tx, tenant_id, Some(contact_id)).await?);
         }
         remember_again(tx, tenant_id, &linked).await?;
-        Ok(Some(Linked { others: linked.len() - 1 }))
+        Ok(Linked { others: linked.len() - 1 })
     });
     linked.await
 }

@@ -1,12 +1,15 @@
-//! Contacts that people add: one by one, or as a table. Known fields of a contact are never overwritten.
+//! Contacts as people look at them and add them: one by one, or as a table. Known fields of a contact are never overwritten.
 
 use anyhow::Context as _;
-use domain::{ContactId, Region, TenantId, normal_email, normal_phone};
+use domain::text::has_nul;
+use domain::{ActivityId, Caller, ContactId, Region, TenantId, normal_email, normal_phone};
+use serde_json::Value;
 use store::activities;
-use store::contacts::{self, Imported, NewContact};
+use store::contacts::{self, Contact, Imported, NewContact, Wanted};
 
-use crate::Env;
+use crate::act::OrMissing as _;
 use crate::activities::remember_again;
+use crate::{ActError, Env};
 
 /// Rows in one transaction.
 const BATCH: usize = 500;
@@ -61,15 +64,61 @@ fn plain(text: &str) -> String {
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A page of contacts, the newest first, and the one before which the next page begins. `text` is part of a name, a company or an address.
+pub async fn list(
+    env: &Env,
+    caller: &Caller,
+    text: Option<&str>,
+    before: Option<ContactId>,
+    limit: i64,
+) -> Result<(Vec<Contact>, Option<i64>), ActError> {
+    if text.is_some_and(has_nul) {
+        return Err(ActError::invalid("q has a NUL character"));
+    }
+    let wanted = Wanted { text, before, limit };
+    let listed = env.db.read(caller, async |tx| contacts::list(tx, caller.tenant_id, &wanted).await).await?;
+    let next_before = listed.last().filter(|_| listed.len() as i64 == limit).map(|last| last.id);
+    Ok((listed, next_before))
+}
+
+pub async fn get(env: &Env, caller: &Caller, id: ContactId) -> Result<Contact, ActError> {
+    let found = env.db.read(caller, async |tx| contacts::get(tx, caller.tenant_id, id).await).await?;
+    found.or_missing("contact")
+}
+
+/// Every address by which a contact is recognised.
+pub async fn addresses(env: &Env, caller: &Caller, id: ContactId) -> Result<Vec<String>, ActError> {
+    Ok(env.db.read(caller, async |tx| contacts::addresses(tx, caller.tenant_id, id).await).await?)
+}
+
 /// Creates a contact, and links unmatched activities of its addresses to it.
-pub async fn create(env: &Env, tenant_id: TenantId, contact: &NewContact) -> store::Result<ContactId> {
+pub async fn create(env: &Env, caller: &Caller, new: NewContact) -> Result<ContactId, ActError> {
+    let (tenant_id, new) = (caller.tenant_id, checked(new, env.config.phone_region).map_err(ActError::Invalid)?);
     let created = env.db.write(async |tx| {
-        let id = contacts::create(tx, tenant_id, contact).await?;
+        let id = contacts::create(tx, tenant_id, &new).await?;
         let linked = activities::match_again(tx, tenant_id, Some(id)).await?;
         remember_again(tx, tenant_id, &linked).await?;
         Ok(id)
     });
     created.await
+}
+
+/// The contact who has an activity's address by now, else a new one of it.
+pub async fn of_activity(env: &Env, caller: &Caller, id: ActivityId) -> Result<ContactId, ActError> {
+    let found = env.db.session(async |conn| {
+        let Some(activity) = activities::get(conn, caller.tenant_id, id).await? else { return Ok(None) };
+        let party = activity.party().unwrap_or_default().to_owned();
+        let known = contacts::find(conn, caller.tenant_id, &party).await?;
+        Ok(Some((activity, party, known)))
+    });
+    let (activity, party, known) = found.await?.or_missing("activity")?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let name = activity.metadata.get("from_name").and_then(Value::as_str).map(str::to_owned);
+    let (email, phone_number) = if party.contains('@') { (Some(party), None) } else { (None, Some(party)) };
+    let first_name = name.or_else(|| email.as_deref()?.split('@').next().map(str::to_owned));
+    create(env, caller, NewContact { email, phone_number, first_name, ..NewContact::default() }).await
 }
 
 /// Imports a table with a heading: email, phone (or phone_number), first_name, last_name (or name), company, tags. Safe to repeat.

@@ -1,4 +1,4 @@
-//! What everything that runs has at hand. Nobody asks the system for the time or for settings past it.
+//! The environment of everything that runs. Time and settings come from here and from nowhere else.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ pub struct Env {
     pub clock: Clock,
     pub vault: Arc<Vault>,
     pub http: connectors::Http,
-    /// For what strangers name.
+    /// Fetches what strangers name.
     pub outside: Outside,
     pub embedders: Embedders,
     pub blobs: Blobs,
-    /// Whom sources are at.
+    /// The providers that sources are at.
     pub providers: Arc<Providers>,
     /// The providers that webhook channels can have.
     pub channel_providers: Arc<ChannelProviders>,

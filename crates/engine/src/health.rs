@@ -1,4 +1,4 @@
-//! What is wrong now, and what to do about it: one list for Home, alerts and `doctor`.
+//! Findings: what is wrong now and what to do about it. One list for Home, alerts and `doctor`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::pull::words::{self, Trouble};
 use crate::pull::{Provider, tokens};
 use crate::work::Lane as _;
 
-/// What runs, as of now.
+/// The state of the installation, as one caller sees it.
 #[derive(Clone, Debug)]
 pub struct Overview {
     pub queues: Vec<Counts>,
@@ -140,7 +140,7 @@ fn source_finding(who: &str, source: &Unwell) -> Option<Finding> {
 /// Fewer documents say nothing about a price.
 const PRICED_DOCUMENTS: i64 = 100;
 
-/// What a service's vectors cost this month: the cap is reached, or a thousand documents cost more than somebody wanted to know.
+/// Findings about this month's cost of vectors: the cap is reached, or a thousand documents cost more than the operator wants to know of.
 async fn spend_findings(env: &Env, conn: &mut PgConnection, tenant_id: TenantId) -> store::Result<Vec<Finding>> {
     let (cap, alert) = (env.config.embed_cap_micros(), env.config.embed_alert_micros());
     if cap.is_none() && alert.is_none() {

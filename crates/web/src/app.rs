@@ -1,4 +1,4 @@
-//! What every handler has at hand.
+//! The state that every handler shares.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct Inner {
     pub stop: Stop,
     pub metrics: PrometheusHandle,
     pub callers: Callers,
-    /// What changed, for event streams.
+    /// The changes, for event streams.
     pub ring: Ring<Notice>,
     /// The rows that changed, for sockets.
     pub feed: Feed,

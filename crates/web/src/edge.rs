@@ -26,7 +26,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
 
-/// What browsers may do with our answers; framed by nobody but whom `EMBED_ORIGINS` names.
+/// The content security policy of our answers. Only the sites that `EMBED_ORIGINS` names may frame them.
 pub(crate) fn policy(config: &engine::Config) -> HeaderValue {
     let framed_by = if config.embed_origins.is_empty() { "'none'".into() } else { config.embed_origins.join(" ") };
     HeaderValue::try_from(format!("{POLICY} {framed_by}")).unwrap_or(HeaderValue::from_static("default-src 'none'"))
@@ -61,7 +61,7 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     }
     let is_not_upgraded = is_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS;
     if is_chunked || is_doubtful || is_not_upgraded {
-        // Whatever follows is not read as a request: somebody before us may have seen another end.
+        // What follows is not read as a request: a proxy before us may have seen another end.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
 
@@ -120,7 +120,7 @@ fn protect(headers: &mut HeaderMap, app: &App, request_id: &str) {
     }
 }
 
-/// The caller's own id when it is a sane one, so that its log and ours can be joined; else a new one.
+/// The caller's own request id if it is a sane one, so that its log and ours can be joined; else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let is_sane = |text: &&str| {
         (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
@@ -131,7 +131,7 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-/// A page's reader is a person; whoever calls the API or brings a webhook wants JSON, whatever it accepts.
+/// Pages are read by people. Callers of the API and senders of webhooks get JSON, whatever they accept.
 fn wants_html(path: &str, headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_program =

@@ -3,7 +3,7 @@
 //! A request passes one middleware (`edge`), then its handler. What goes wrong is an `api::error::ApiError`, and the edge
 //! writes it down as the reader wants it: problem+json for programs, a page for people.
 
-mod api;
+pub mod api;
 mod app;
 mod edge;
 mod heads;
@@ -13,8 +13,5 @@ mod server;
 mod terms;
 mod ui;
 
-pub use api::channels::{Channel, Channels, MadeChannel};
-pub use api::contacts::Contact;
 pub use api::router::openapi;
-pub use api::search::Found;
 pub use server::serve;

@@ -95,7 +95,7 @@ impl Terms {
     }
 }
 
-/// What a route can ask for.
+/// The terms that a route can ask for.
 pub(crate) trait WithTerms: Sized {
     fn limited(self, limit: Limit) -> Self;
 

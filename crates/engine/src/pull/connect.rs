@@ -51,6 +51,18 @@ pub enum ConnectError {
     OtherAccount(String, String),
     #[error("{0} has no keys: connect it by its own pages")]
     NoKeys(&'static str),
+    /// Asked for in a way that no source is connected.
+    #[error("{0}")]
+    Invalid(String),
+    #[error("there is no such source")]
+    NoSource,
+    #[error("sample data can be connected where INTEGRATIONS_USE_FIXTURES=true was set at start")]
+    SamplesOff,
+    #[error("{who} asks a person: open {url} in a browser that is signed in here{or_key}")]
+    InBrowser { who: &'static str, url: String, or_key: String },
+    /// The task that connects died. What it said is not shown, because it can hold anything.
+    #[error("connecting a source was interrupted")]
+    Interrupted,
     #[error(transparent)]
     Store(#[from] store::Error),
 }

@@ -3,7 +3,6 @@
 
 mod again;
 pub mod connect;
-pub mod decisions;
 pub mod jobs;
 mod pace;
 pub mod providers;

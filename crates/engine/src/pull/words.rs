@@ -4,7 +4,9 @@ pub mod cadence;
 pub mod facts;
 
 use chrono::{DateTime, Utc};
+use domain::shown::plural;
 use domain::{JobKind, JobStatus, SourceStatus, Transport};
+use store::forgotten::Counted;
 use store::jobs::Job;
 use store::sources::Source;
 
@@ -159,6 +161,18 @@ pub fn records_failed(job: &Job) -> i64 {
     (job.items_failed - i64::from(job.error_count)).max(0)
 }
 
+/// How much came from a source: `1,204 documents in 3,400 chunks, 1 client and 2 jobs`.
+pub fn counted(counted: &Counted) -> String {
+    let Counted { documents, chunks, clients, jobs } = *counted;
+    format!(
+        "{} in {}, {} and {}",
+        plural(documents, "document", "documents"),
+        plural(chunks, "chunk", "chunks"),
+        plural(clients, "client", "clients"),
+        plural(jobs, "job", "jobs")
+    )
+}
+
 /// A problem, and what a person can do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
@@ -272,6 +286,13 @@ fn bracketed(code: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_from_a_source_is_counted() {
+        let some = Counted { documents: 1_204, chunks: 3_400, clients: 1, jobs: 2 };
+        assert_eq!(counted(&some), "1,204 documents in 3,400 chunks, 1 client and 2 jobs");
+        assert_eq!(counted(&Counted::default()), "0 documents in 0 chunks, 0 clients and 0 jobs");
+    }
 
     #[test]
     fn codes_are_told_in_words_with_what_to_do() {

@@ -154,6 +154,47 @@ async fn a_cancelled_begin_leaves_no_session_in_a_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_unit_of_work_commits_rolls_back_and_ends_in_time() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("units").await, "units").await;
+    let proxy = Proxy::start(cluster.running().port).await;
+    let url = suite.world.database.url_through(proxy.port);
+    let db = Db::lazy(&store::ConnectTo::url(&url).expect("a URL"), 2, Duration::from_secs(5));
+    db.write(async |tx| store::tenants::create(tx, "kept").await).await.expect("committed");
+    let failed: store::Result<()> = db
+        .write(async |tx| {
+            store::tenants::create(tx, "undone").await?;
+            Err(store::Error::Conflict("no"))
+        })
+        .await;
+    assert!(matches!(failed, Err(store::Error::Conflict("no"))), "{failed:?}");
+
+    let brief = db.within(Duration::from_millis(300));
+    let cut: store::Result<()> = brief
+        .write(async |tx| {
+            store::tenants::create(tx, "cut").await?;
+            std::future::pending().await
+        })
+        .await;
+    assert!(matches!(cut, Err(store::Error::TimedOut)), "{cut:?}");
+    proxy.black_hole(true);
+    let begun = Instant::now();
+    let silent = brief.session(async |conn| store::tenants::list(conn).await).await;
+    assert!(matches!(silent, Err(store::Error::TimedOut)), "a silent connection answered");
+    assert!(begun.elapsed() < Duration::from_secs(2), "a silent connection was waited for: {:?}", begun.elapsed());
+    proxy.black_hole(false);
+
+    let listed = db.within(Duration::from_secs(20)).session(async |conn| store::tenants::list(conn).await).await;
+    let names: Vec<String> = listed.expect("an answer").into_iter().map(|tenant| tenant.name).collect();
+    let is_there = |name: &str| names.iter().any(|known| known == name);
+    assert!(is_there("kept") && !is_there("undone") && !is_there("cut"), "{names:?}");
+    for n in 0..4 {
+        let mut conn = db.acquire().await.expect("a session");
+        assert!(!is_in_transaction(&mut conn).await, "session {n} was handed out inside a transaction");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn work_is_found_by_polling_when_notices_are_lost() {
     let cluster = Cluster::private().await;
     let suite = Suite::new(cluster.database("deaf").await, "deaf").await;

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
 use domain::shown::{clipped, relative, shown_lines};
 use domain::{ActivityId, ChannelId, ContactId};
-use engine::{Config, activities as desk};
-use store::activities::{self, Activity, Of, Wanted};
+use engine::{ActError, Config, activities};
+use store::activities::{Activity, Of, Wanted};
 
-use super::{caller, env, table};
+use super::{caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -65,7 +65,7 @@ enum Command {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.tenant.as_deref()).await?;
-    let (tenant_id, now) = (caller.tenant_id, env.clock.now());
+    let now = env.clock.now();
     match args.command {
         Command::List { view, channel, contact, limit } => {
             let of = match (channel, contact, view) {
@@ -75,10 +75,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 (None, None, View::Unmatched) => Of::Unmatched,
                 (None, None, View::Failed) => Of::Failed,
             };
-            let mut tx = env.db.begin_as(&caller).await?;
-            let listed = activities::list(&mut tx, tenant_id, Wanted { of, before: None, limit }).await?;
+            let listed = activities::list(&env, &caller, Wanted { of, before: None, limit }).await?;
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&listed)?);
+                print_json(&web::api::activities::Activities::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let row = |activity: &Activity| {
@@ -97,32 +96,32 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             table::print(
                 &["id", "type", "address", "about", "whose", "state", "came"],
-                &listed.iter().map(row).collect::<Vec<_>>(),
+                &listed.0.iter().map(row).collect::<Vec<_>>(),
             );
         }
         Command::Show { id } => {
-            let mut tx = env.db.begin_as(&caller).await?;
-            let activity = activities::get(&mut tx, tenant_id, id).await?.with_context(|| unknown(id))?;
-            println!("{}", shown_lines(&serde_json::to_string_pretty(&activity)?));
+            let activity = activities::get(&env, &caller, id).await.map_err(|error| hinted(error, || unknown(id)))?;
+            let shape = web::api::activities::Activity::from(activity);
+            println!("{}", shown_lines(&serde_json::to_string_pretty(&shape)?));
         }
         Command::Retry { id } => {
-            if !desk::retry(&env, tenant_id, id).await? {
-                bail!(
-                    "{id} did not fail, or is not there\n\nhint: `tributary activity list --view failed` shows those that did"
-                );
-            }
+            let done = activities::retry(&env, &caller, id).await;
+            done.map_err(|error| match error {
+                ActError::Conflict(why) => anyhow!(
+                    "{id} did not fail: {why}\n\nhint: `tributary activity list --view failed` shows those that did"
+                ),
+                error => hinted(error, || unknown(id)),
+            })?;
             println!("it waits for an agent again");
         }
         Command::Skip { id } => {
-            if !desk::skip(&env, tenant_id, id, "the command line").await? {
-                bail!("{id} is completed already, or is not there");
-            }
+            activities::skip(&env, &caller, id).await.map_err(|error| hinted(error, || unknown(id)))?;
             println!("skipped; `tributary activity retry {id}` brings it back");
         }
         Command::Link { id, contact, add_address } => {
-            let linked = desk::link(&env, tenant_id, id, contact, add_address).await?;
-            let linked = linked.with_context(|| format!("there is no activity {id}, or no contact {contact}"))?;
-            match linked.others {
+            let missing = || format!("there is no activity {id}, or no contact {contact}");
+            let linked = activities::link(&env, &caller, id, contact, add_address).await;
+            match linked.map_err(|error| hinted(error, missing))?.others {
                 0 => println!("linked"),
                 others => println!("linked, and {others} more of the same address"),
             }

@@ -26,7 +26,7 @@ pub struct Args {
     with_master_key: bool,
 }
 
-/// What backup.json says.
+/// The content of backup.json.
 #[derive(Serialize, Deserialize)]
 pub struct Manifest {
     /// Of tributary.

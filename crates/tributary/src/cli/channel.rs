@@ -10,7 +10,7 @@ use engine::channels::{self, Error, MOST_RETIRING_HOURS, NewChannel, Opened, RET
 use engine::intake::providers;
 use engine::{Config, Env};
 use store::channels::{Channel, Refusal, Settings};
-use web::{Channels, MadeChannel};
+use web::api::channels::{Channels, MadeChannel};
 
 use super::key::find;
 use super::{env, table};

@@ -4,16 +4,15 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Subcommand;
-use domain::ClientId;
 use domain::shown::{clipped, relative, shown};
-use engine::Config;
+use domain::{Caller, ClientId};
+use engine::clients::{self, WholeClient};
 use engine::lanes::client_facts::label;
 use engine::pull::words::facts::{in_order, in_words, place};
-use serde_json::Value;
-use store::clients::{self, Cited, Client, Filter};
-use uuid::Uuid;
+use engine::{Config, Env};
+use store::clients::Client;
 
-use super::{caller, env, table};
+use super::{caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -47,15 +46,11 @@ enum Command {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.tenant.as_deref()).await?;
-    let mut tx = env.db.begin_as(&caller).await?;
     match args.command {
         Command::List { words, limit } => {
-            let named = words.join(" ");
-            let filter =
-                Filter { named: Some(named.as_str()).filter(|named| !named.is_empty()), limit, ..Filter::default() };
-            let listed = clients::list(&mut tx, filter).await?;
+            let listed = clients::list(&env, &caller, Some(&words.join(" ")), false, limit).await?;
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&listed)?);
+                print_json(&web::api::clients::Clients::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let now = env.clock.now();
@@ -75,45 +70,37 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             );
         }
         Command::Show { client } => {
-            let text = client.join(" ");
-            let found = find(&mut tx, &text).await?;
-            let mut shown_all = Vec::new();
+            let found = find(&env, &caller, &client.join(" ")).await?;
+            if args.json {
+                // The others of the same name are in it.
+                let first = clients::whole(&env, &caller, ClientId(found[0].id)).await?;
+                print_json(&web::api::clients::WholeClient::new(first, &config.base_url()))?;
+                return Ok(ExitCode::SUCCESS);
+            }
             for (nth, client) in found.iter().enumerate() {
-                let cited = clients::cited(&mut tx, &evidence(&client.evidence)).await?;
-                if args.json {
-                    let mut value = serde_json::to_value(client)?;
-                    value["cited"] = serde_json::to_value(&cited)?;
-                    shown_all.push(value);
-                    continue;
-                }
                 if nth > 0 {
                     println!();
                 }
-                print(client, &cited);
-            }
-            if args.json {
-                println!("{}", serde_json::to_string_pretty(&shown_all)?);
+                print(&clients::whole(&env, &caller, ClientId(client.id)).await?);
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// By id; else everybody of exactly that name; else the one whose name has it in it.
-async fn find(tx: &mut store::Tx, text: &str) -> anyhow::Result<Vec<Client>> {
+/// By id; else everybody of exactly that name; else the one whose name has it in it. Never none.
+async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Vec<Client>> {
     let hint = "hint: `tributary client list` shows them";
     if let Ok(id) = text.parse::<ClientId>() {
-        let found = clients::list(tx, Filter { only: Some(id), limit: 1, ..Filter::default() }).await?;
-        if found.is_empty() {
-            bail!("there is no client {id}\n\n{hint}");
-        }
-        return Ok(found);
+        let found = clients::whole(env, caller, id).await;
+        let missing = || format!("there is no client {id}\n\n{hint}");
+        return Ok(vec![found.map_err(|error| hinted(error, missing))?.client]);
     }
-    let found = clients::list(tx, Filter { alike: Some(text), limit: 20, ..Filter::default() }).await?;
+    let found = clients::named(env, caller, text, 20).await?;
     if !found.is_empty() {
         return Ok(found);
     }
-    let found = clients::list(tx, Filter { named: Some(text), limit: 20, ..Filter::default() }).await?;
+    let found = clients::list(env, caller, Some(text), false, 20).await?;
     let mut names: Vec<&str> = found.iter().map(|client| client.client_name.as_str()).collect();
     names.dedup_by_key(|name| name.to_lowercase());
     match names.as_slice() {
@@ -129,20 +116,8 @@ async fn find(tx: &mut store::Tx, text: &str) -> anyhow::Result<Vec<Client>> {
     }
 }
 
-/// Every document that any fact rests on.
-fn evidence(evidence: &Value) -> Vec<Uuid> {
-    let all = evidence.as_object().into_iter().flat_map(|facts| facts.values());
-    let mut ids: Vec<Uuid> = all.flat_map(ids).collect();
-    ids.sort();
-    ids.dedup();
-    ids
-}
-
-fn ids(cited: &Value) -> Vec<Uuid> {
-    cited.as_array().into_iter().flatten().filter_map(|id| id.as_str()?.parse().ok()).collect()
-}
-
-fn print(client: &Client, cited: &[Cited]) {
+fn print(whole: &WholeClient) {
+    let client = &whole.client;
     println!("{}", shown(&client.client_name));
     println!("  id {}", client.id);
     match (&client.source_name, &client.external_id) {
@@ -156,24 +131,9 @@ fn print(client: &Client, cited: &[Cited]) {
     all.sort_by_key(|(name, _)| place(name));
     for (name, value) in all {
         println!("\n{}: {}", shown(&label(name)), shown(&value));
-        for document in ids(&client.evidence[name]).iter().filter_map(|id| cited.iter().find(|cited| cited.id == *id)) {
+        for document in whole.documents_of(name) {
             let title = document.title.as_deref().unwrap_or(&document.external_id);
             println!("    {}  {}  {}", document.id, shown(&document.document_type.to_string()), clipped(title, 60));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn every_document_is_cited_once_and_nonsense_is_passed_over() {
-        let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let stored = json!({ "open_deals": [b, a], "industry": [a], "broken": "no list", "odd": ["no id", 7] });
-        assert_eq!(evidence(&stored), [a, b]);
-        assert_eq!(evidence(&json!(null)), Vec::<Uuid>::new());
     }
 }

@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use domain::ContactId;
 use domain::shown::{clipped, shown};
-use engine::Config;
-use store::contacts::{self, Contact, NewContact, Wanted};
+use engine::{Config, contacts};
+use store::contacts::{Contact, NewContact};
 
-use super::{caller, env, table};
+use super::{caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -60,15 +60,11 @@ enum Command {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.tenant.as_deref()).await?;
-    let tenant_id = caller.tenant_id;
     match args.command {
         Command::List { text, limit } => {
-            let mut tx = env.db.begin_as(&caller).await?;
-            let wanted = Wanted { text: text.as_deref(), before: None, limit };
-            let listed = contacts::list(&mut tx, tenant_id, &wanted).await?;
+            let listed = contacts::list(&env, &caller, text.as_deref(), None, limit).await?;
             if args.json {
-                let listed: Vec<web::Contact> = listed.into_iter().map(Into::into).collect();
-                println!("{}", serde_json::to_string_pretty(&listed)?);
+                print_json(&web::api::contacts::Contacts::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let row = |contact: &Contact| {
@@ -84,29 +80,28 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             table::print(
                 &["id", "name", "email", "phone", "company", "tags"],
-                &listed.iter().map(row).collect::<Vec<_>>(),
+                &listed.0.iter().map(row).collect::<Vec<_>>(),
             );
         }
         Command::Add { email, phone, first_name, last_name, company } => {
             let new =
                 NewContact { email, phone_number: phone, first_name, last_name, company, ..NewContact::default() };
-            let new = engine::contacts::checked(new, config.phone_region).map_err(anyhow::Error::msg)?;
-            println!("contact {}", engine::contacts::create(&env, tenant_id, &new).await?);
+            let id = contacts::create(&env, &caller, new).await?;
+            if args.json {
+                print_json(&web::api::contacts::Contact::from(contacts::get(&env, &caller, id).await?))?;
+            } else {
+                println!("contact {id}");
+            }
         }
         Command::Show { id } => {
-            let mut tx = env.db.begin_as(&caller).await?;
-            let contact = contacts::get(&mut tx, tenant_id, id)
-                .await?
-                .with_context(|| format!("there is no contact {id}\n\nhint: `tributary contact list` shows them"))?;
-            let addresses = contacts::addresses(&mut tx, tenant_id, id).await?;
+            let missing = || format!("there is no contact {id}\n\nhint: `tributary contact list` shows them");
+            let contact = contacts::get(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
             if args.json {
-                let mut value = serde_json::to_value(web::Contact::from(contact))?;
-                value["addresses"] = serde_json::to_value(&addresses)?;
-                println!("{}", serde_json::to_string_pretty(&value)?);
+                print_json(&web::api::contacts::Contact::from(contact))?;
                 return Ok(ExitCode::SUCCESS);
             }
             println!("{}", shown(&contact.called()));
-            for address in addresses {
+            for address in contacts::addresses(&env, &caller, id).await? {
                 println!("  {}", shown(&address));
             }
         }
@@ -119,7 +114,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 }
                 _ => std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?,
             };
-            let report = engine::contacts::import(&env, tenant_id, &table).await?;
+            let report = contacts::import(&env, caller.tenant_id, &table).await?;
             if args.json {
                 println!("{}", serde_json::to_string_pretty(&report)?);
                 return Ok(ExitCode::SUCCESS);

@@ -93,7 +93,7 @@ fn found(finding: Finding) -> Check {
     Check::bad("work", what, finding.todo)
 }
 
-/// What Home would show to whoever operates this.
+/// The findings that Home shows to the operator.
 async fn running(env: &Env) -> Vec<Check> {
     let look = async {
         let mut conn = env.db.acquire().await?;

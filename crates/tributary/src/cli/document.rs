@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Subcommand;
+use domain::DocumentId;
 use domain::shown::{clipped, relative, shown, shown_lines};
-use engine::Config;
-use store::memory::{Listed, chunks, documents};
+use engine::{Config, documents};
+use store::memory::Listed;
 use uuid::Uuid;
 
-use super::{caller, env, table};
+use super::{caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -38,12 +38,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.tenant.as_deref()).await?;
     let now = env.clock.now();
-    let mut tx = env.db.begin_as(&caller).await?;
     match args.command {
         Command::List { limit } => {
-            let listed = documents::list(&mut tx, None, limit).await?;
+            let listed = documents::list(&env, &caller, None, limit).await?;
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&listed)?);
+                print_json(&web::api::documents::Documents::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let row = |listed: &Listed| {
@@ -58,19 +57,18 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             table::print(
                 &["id", "title", "type", "source", "state", "changed"],
-                &listed.iter().map(row).collect::<Vec<_>>(),
+                &listed.0.iter().map(row).collect::<Vec<_>>(),
             );
         }
         Command::Show { id } => {
-            let document = documents::get(&mut tx, id).await?.with_context(|| {
-                format!("there is no document {id}\n\nhint: `tributary document list` shows the newest")
-            })?;
+            let missing = || format!("there is no document {id}\n\nhint: `tributary document list` shows the newest");
+            let whole = documents::whole(&env, &caller, DocumentId(id), if args.json { i64::MAX } else { 0 }).await;
+            let whole = whole.map_err(|error| hinted(error, missing))?;
             if args.json {
-                let mut value = serde_json::to_value(&document)?;
-                value["chunks"] = serde_json::to_value(chunks::list(&mut tx, id, i64::MAX).await?)?;
-                println!("{}", serde_json::to_string_pretty(&value)?);
+                print_json(&web::api::documents::Document::from(whole))?;
                 return Ok(ExitCode::SUCCESS);
             }
+            let document = whole.document;
             let vectors = match (&document.embedding_model, document.is_pending()) {
                 (Some(model), _) => format!("by {model}"),
                 (None, true) => "waits for them".into(),

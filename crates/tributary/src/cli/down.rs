@@ -1,4 +1,4 @@
-//! `tributary down`: stops a running `up`, then the embedded database, whoever started it.
+//! `tributary down`: stops a running `up`, then the embedded database, also one that another process started.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -2,16 +2,15 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Subcommand;
 use domain::shown::{clipped, dollars, duration, number, relative, shown};
-use domain::{JobId, JobStatus, TenantId};
-use engine::pull;
+use domain::{Caller, JobId, JobStatus};
 use engine::pull::words::{asked_by, kind};
-use engine::{Config, Env};
-use store::jobs::{self, Filter, Job};
+use engine::{ActError, Config, Env, jobs};
+use store::jobs::{Filter, Job};
 
-use super::{caller, env, progress, source, table, words};
+use super::{caller, env, hinted, print_json, progress, source, table, words};
 
 /// How many of the newest an abbreviated id is looked for in.
 const NEWEST: i64 = 1_000;
@@ -58,58 +57,73 @@ enum Command {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.tenant.as_deref()).await?;
-    let tenant_id = caller.tenant_id;
     match args.command {
         Command::List { source, status, limit } => {
             let source_id = match &source {
-                Some(text) => Some(source::find(&env, tenant_id, text).await?),
+                Some(text) => Some(source::find(&env, &caller, text).await?),
                 None => None,
             };
-            let mut conn = env.db.acquire().await?;
-            let listed =
-                jobs::list(&mut conn, tenant_id, Filter { source_id, status, limit, ..Filter::default() }).await?;
+            let filter = Filter { source_id, status, limit, ..Filter::default() };
+            let listed = jobs::list(&env, &caller, filter).await?;
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&listed)?);
+                let (listed, next_before) = listed;
+                print_json(&web::api::jobs::Jobs::new(&env, listed, next_before))?;
             } else {
-                print(&env, &listed);
+                print(&env, &listed.0);
             }
         }
         Command::Show { id, watch } => {
-            let job = found(&env, tenant_id, &id).await?;
+            let job = find(&env, &caller, &id).await?;
             if watch {
-                return progress::watch(&env, tenant_id, JobId(job.id), args.json).await;
+                return progress::watch(&env, &caller, JobId(job.id), args.json).await;
             }
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&job)?);
+                print_json(&web::api::jobs::Job::new(&env, job))?;
             } else {
                 show(&env, &job);
             }
         }
         Command::Retry { id } => {
-            let id = JobId(found(&env, tenant_id, &id).await?.id);
-            if !pull::jobs::retry(&env, &caller, id).await? {
-                bail!("job {id} did not fail and was not cancelled\n\nhint: `tributary job show {id}` says how it is");
-            }
-            println!("it goes on where it was; `tributary job show {id} --watch` shows it");
+            let id = JobId(find(&env, &caller, &id).await?.id);
+            jobs::retry(&env, &caller, id).await.map_err(|error| with_hint(error, id))?;
+            let words = format!("it goes on where it was; `tributary job show {id} --watch` shows it");
+            say(&env, &caller, id, &words, args.json).await?;
         }
         Command::Cancel { id } => {
-            let id = JobId(found(&env, tenant_id, &id).await?.id);
-            if !pull::jobs::cancel(&env, &caller, id).await? {
-                bail!("job {id} is over already\n\nhint: `tributary job show {id}` says what became of it");
-            }
-            println!("cancelled; what it has brought stays, and `tributary job retry {id}` goes on from there");
+            let id = JobId(find(&env, &caller, &id).await?.id);
+            jobs::cancel(&env, &caller, id).await.map_err(|error| with_hint(error, id))?;
+            let words =
+                format!("cancelled; what it has brought stays, and `tributary job retry {id}` goes on from there");
+            say(&env, &caller, id, &words, args.json).await?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn found(env: &Env, tenant_id: TenantId, text: &str) -> anyhow::Result<Job> {
-    let mut conn = env.db.acquire().await?;
+fn with_hint(error: ActError, id: JobId) -> anyhow::Error {
+    match error {
+        ActError::Conflict(why) => anyhow::anyhow!("{why}\n\nhint: `tributary job show {id}` says how it is"),
+        error => error.into(),
+    }
+}
+
+/// Prints what was done, in words or as the job is now.
+async fn say(env: &Env, caller: &Caller, id: JobId, words: &str, is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        return print_json(&web::api::jobs::Job::new(env, jobs::get(env, caller, id).await?));
+    }
+    println!("{words}");
+    Ok(())
+}
+
+/// The job that is meant: by its id, or by the beginning of it.
+async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Job> {
     let hint = "hint: `tributary job list` shows the newest";
     if let Ok(id) = text.parse() {
-        return jobs::get(&mut conn, tenant_id, id).await?.with_context(|| format!("there is no job {text}\n\n{hint}"));
+        let found = jobs::get(env, caller, id).await;
+        return found.map_err(|error| hinted(error, || format!("there is no job {text}\n\n{hint}")));
     }
-    let newest = jobs::list(&mut conn, tenant_id, Filter { limit: NEWEST, ..Filter::default() }).await?;
+    let (newest, _) = jobs::list(env, caller, Filter { limit: NEWEST, ..Filter::default() }).await?;
     let wanted = text.to_lowercase();
     let mut meant = newest.into_iter().filter(|job| wanted.len() >= 4 && job.id.to_string().starts_with(&wanted));
     match (meant.next(), meant.next()) {

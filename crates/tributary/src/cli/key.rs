@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Subcommand;
 use domain::shown::relative;
 use domain::{KeyId, Scope, TenantId};
+use engine::keys::{self, NewKey};
 use engine::{Config, Env};
-use store::{keys, people, sessions, tenants};
+use store::keys::Key;
 
-use super::{env, table};
+use super::{caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -58,29 +59,23 @@ pub struct SigninArgs {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let mut conn = env.db.acquire().await?;
     match args.command {
         Command::Create { name, scopes, person, tenant } => {
-            let tenant_id = find(&mut conn, tenant.as_deref()).await?;
-            let mut tx = env.db.begin().await?;
-            let person_id = match &person {
-                Some(email) => Some(people::ensure(&mut tx, tenant_id, email).await?),
-                None => None,
-            };
-            let (id, secret) = keys::create(&mut tx, tenant_id, person_id, &name, &scopes).await?;
-            tx.commit().await?;
-            eprintln!("key {id}; it is shown this once:");
-            println!("{}", secret.reveal());
+            let caller = caller(&env, tenant.as_deref()).await?;
+            let new = NewKey { name: &name, scopes: &scopes, person: person.as_deref() };
+            let made = keys::create(&env, &caller, &new).await?;
+            eprintln!("key {}; it is shown this once:", made.id);
+            println!("{}", made.secret.reveal());
         }
         Command::List { tenant, json } => {
-            let tenant_id = find(&mut conn, tenant.as_deref()).await?;
-            let keys = keys::list(&mut conn, tenant_id).await?;
+            let caller = caller(&env, tenant.as_deref()).await?;
+            let listed = keys::list(&env, &caller).await?;
             if json {
-                println!("{}", serde_json::to_string_pretty(&keys)?);
+                print_json(&web::api::keys::Keys::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let now = env.clock.now();
-            let row = |key: &keys::Key| {
+            let row = |key: &Key| {
                 let used = key.last_used_at.map_or("never".into(), |at| relative(at, now));
                 let state = if key.revoked_at.is_some() { "revoked" } else { "good" };
                 vec![
@@ -94,14 +89,13 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             table::print(
                 &["id", "name", "scopes", "person", "used", "state"],
-                &keys.iter().map(row).collect::<Vec<_>>(),
+                &listed.iter().map(row).collect::<Vec<_>>(),
             );
         }
         Command::Revoke { id, tenant } => {
-            let tenant_id = find(&mut conn, tenant.as_deref()).await?;
-            if !keys::revoke(&mut conn, tenant_id, id).await? {
-                bail!("there is no good key {id}\n\nhint: `tributary key list` shows them");
-            }
+            let caller = caller(&env, tenant.as_deref()).await?;
+            let missing = || format!("there is no good key {id}\n\nhint: `tributary key list` shows them");
+            keys::revoke(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
             println!("revoked; servers refuse it within 5 s");
         }
     }
@@ -115,16 +109,17 @@ pub async fn signin(config: Config, args: SigninArgs) -> anyhow::Result<ExitCode
 
 /// The secret is in the fragment, which a browser sends to nobody: no log has it.
 pub async fn new_link(env: &Env, tenant: Option<&str>) -> anyhow::Result<String> {
-    let mut tx = env.db.begin().await?;
-    let tenant_id = find(&mut tx, tenant).await?;
-    let key_id = keys::ensure_dashboard(&mut tx, tenant_id).await?;
-    let link = sessions::new_link(&mut tx, env.clock.sql(), tenant_id, key_id).await?;
-    tx.commit().await?;
+    let tenant_id = caller(env, tenant).await?.tenant_id;
+    let link = env.db.write(async |tx| {
+        let key_id = store::keys::ensure_dashboard(tx, tenant_id).await?;
+        store::sessions::new_link(tx, env.clock.sql(), tenant_id, key_id).await
+    });
+    let link = link.await?;
     Ok(format!("{}/signin#once={}", env.config.base_url(), link.reveal()))
 }
 
 pub(super) async fn find(conn: &mut store::PgConnection, tenant: Option<&str>) -> anyhow::Result<TenantId> {
-    tenants::find(conn, tenant).await?.with_context(|| {
+    store::tenants::find(conn, tenant).await?.with_context(|| {
         format!("there is no tenant {:?}\n\nhint: `tributary tenant list` shows them", tenant.unwrap_or_default())
     })
 }

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use domain::Caller;
-use engine::{Config, Env};
+use engine::{ActError, Config, Env};
 
 /// A self-hosted ingestion engine: everything a company hears and knows, in one memory.
 #[derive(Parser)]
@@ -147,13 +147,28 @@ async fn env(config: &Config) -> anyhow::Result<Env> {
     engine::database::find(config).await?.env(config)
 }
 
-/// Whoever sits at this machine acts for the tenant.
+/// Prints what the API would answer, for scripts.
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// The error of an act, with `hint` where what it acts on is not there.
+fn hinted(error: ActError, missing: impl FnOnce() -> String) -> anyhow::Error {
+    match error {
+        ActError::NotFound(_) => anyhow::Error::msg(missing()),
+        error => error.into(),
+    }
+}
+
+/// The person at this machine, who acts for the tenant.
 async fn caller(env: &Env, tenant: Option<&str>) -> anyhow::Result<Caller> {
-    let mut conn = env.db.acquire().await?;
-    let found = store::tenants::find(&mut conn, tenant).await?;
+    let found = env.db.session(async |conn| {
+        Ok((store::tenants::find(conn, tenant).await?, store::tenants::ensure_operator(conn).await?))
+    });
+    let (found, operator) = found.await?;
     let tenant_id = found.with_context(|| {
         format!("there is no tenant {:?}\n\nhint: `tributary tenant list` shows them", tenant.unwrap_or_default())
     })?;
-    let is_operator = tenant_id == store::tenants::ensure_operator(&mut conn).await?;
-    Ok(Caller::local("the command line", tenant_id, is_operator))
+    Ok(Caller::local("the command line", tenant_id, tenant_id == operator))
 }

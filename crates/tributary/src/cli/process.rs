@@ -1,4 +1,4 @@
-//! What `up`, `serve` and `worker` share: signals, metrics, and the two halves of the program.
+//! Shared by `up`, `serve` and `worker`: signals, metrics, and the two halves of the program.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,29 +1,27 @@
-//! A job while it runs: a bar on a terminal, a line now and then elsewhere, on stderr. Who stops looking does not stop the job.
+//! Shows a job while it runs, on stderr: a bar on a terminal, else a line now and then. To stop looking does not stop the job.
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use domain::shown::{clipped, plural, shown};
-use domain::{JobId, JobKind, JobStatus, SourceId, TenantId};
-use engine::{Env, health};
-use store::jobs::{self, Job};
-use store::sources;
+use domain::{Caller, JobId, JobKind, JobStatus, SourceId};
+use engine::{Env, jobs, sources, workers};
+use store::jobs::Job;
 use store::workers::Health;
 
-use super::words;
+use super::{hinted, print_json, words};
 
-/// How much of the bar there is.
+/// The bar's width in characters.
 const WIDTH: usize = 20;
-/// The rate is that of so long.
+/// The rate is measured over so long.
 const WINDOW: Duration = Duration::from_secs(5);
-/// Who has waited so long for a worker wants to know whether there is one.
+/// After waiting so long for a worker, we say whether there is one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shows the job until it is over or paused. Ctrl-C ends only the showing.
-pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> anyhow::Result<ExitCode> {
+pub async fn watch(env: &Env, caller: &Caller, id: JobId, is_json: bool) -> anyhow::Result<ExitCode> {
     let is_live = std::io::stderr().is_terminal();
     let pause = if is_live { Duration::from_millis(200) } else { Duration::from_secs(2) };
     let begun = Instant::now();
@@ -31,18 +29,17 @@ pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> 
     let mut total = None;
     let mut is_warned = false;
     for nth in 0.. {
-        let mut conn = env.db.acquire().await?;
-        let job = jobs::get(&mut conn, tenant_id, id).await?.context("the job is gone: its source was forgotten")?;
+        let job = jobs::get(env, caller, id).await;
+        let job = job.map_err(|error| hinted(error, || "the job is gone: its source was forgotten".into()))?;
         if nth == 0 {
-            total = expected(&mut conn, &job).await?;
+            total = expected(env, caller, &job).await?;
         }
-        drop(conn);
         let who = env.providers.label(&job.source_provider);
         if job.status.is_over() || job.status == JobStatus::Paused {
             if is_live {
                 eprint!("\r\x1b[K");
             }
-            return told(who, &job, is_json);
+            return told(env, job, is_json);
         }
         let now = Instant::now();
         seen.push_back((now, job.items_processed));
@@ -81,28 +78,29 @@ pub async fn watch(env: &Env, tenant_id: TenantId, id: JobId, is_json: bool) -> 
 }
 
 /// Providers rarely say how many records they have; what was there before is a good guess for a pass over everything.
-async fn expected(conn: &mut store::PgConnection, job: &Job) -> anyhow::Result<Option<i64>> {
+async fn expected(env: &Env, caller: &Caller, job: &Job) -> anyhow::Result<Option<i64>> {
     if job.kind != JobKind::Full {
         return Ok(None);
     }
-    let source = sources::get(conn, TenantId(job.tenant_id), SourceId(job.source_id)).await?;
-    Ok(source.filter(|source| source.last_successful_sync_at.is_some()).map(|source| source.n_documents))
+    let source = sources::get(env, caller, SourceId(job.source_id)).await?;
+    Ok(source.last_successful_sync_at.map(|_| source.n_documents))
 }
 
 async fn has_worker(env: &Env) -> anyhow::Result<bool> {
-    let mut conn = env.db.acquire().await?;
-    let workers = health::list_workers(env, &mut conn).await?;
-    Ok(workers.iter().any(|worker| !matches!(worker.health(), Health::Dead | Health::Stopped)))
+    let workers = workers::list(env).await?;
+    Ok(workers.iter().any(|(worker, _)| !matches!(worker.health(), Health::Dead | Health::Stopped)))
 }
 
-/// What became of it, as data.
-fn told(who: &str, job: &Job, is_json: bool) -> anyhow::Result<ExitCode> {
+/// Prints what became of it.
+fn told(env: &Env, job: Job, is_json: bool) -> anyhow::Result<ExitCode> {
+    let is_well = job.status == JobStatus::Completed;
     if is_json {
-        println!("{}", serde_json::to_string_pretty(job)?);
+        print_json(&web::api::jobs::Job::new(env, job))?;
     } else {
-        println!("{}: {}", shown(&words::state(who, job)), words::brought(job));
+        let who = env.providers.label(&job.source_provider);
+        println!("{}: {}", shown(&words::state(who, &job)), words::brought(&job));
     }
-    Ok(if job.status == JobStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Records a second, lately.

@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use domain::item::Action;
 use domain::shown::relative;
 use domain::{Caller, ItemId, ItemState};
-use engine::lanes;
-use engine::{Config, Env};
-use store::queue::{Item, Page, Queue};
+use engine::work::LaneEntry;
+use engine::{Config, Env, items, lanes};
+use store::queue::{Item, Page};
+use web::api::queues::{self, Acted, Items, Queues};
 
-use super::{caller, env, table};
+use super::{caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -51,15 +51,11 @@ enum Command {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.tenant.as_deref()).await?;
-    let mut conn = env.db.acquire().await?;
     match args.command {
         Command::List => {
-            let mut counts = Vec::new();
-            for lane in &lanes::ALL {
-                counts.push(lane.queue().counts(&mut conn, env.clock.sql(), &caller).await?);
-            }
+            let counts = items::counts(&env, &caller).await?;
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&counts)?);
+                print_json(&Queues::from(counts))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let row = |counts: &store::queue::Counts| {
@@ -70,9 +66,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Items { lane, state, limit } => {
             let page = Page { state, before: None, limit: limit.clamp(1, 1_000) };
-            let items = queue(&lane)?.list(&mut conn, env.clock.sql(), &caller, page).await?;
+            let listed = items::list(&env, &caller, find(&lane)?, page).await?;
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&items)?);
+                print_json(&Items::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let now = env.clock.now();
@@ -86,33 +82,34 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     why.replace('\n', " "),
                 ]
             };
-            table::print(&["id", "state", "attempts", "sent", "why"], &items.iter().map(row).collect::<Vec<_>>());
+            table::print(&["id", "state", "attempts", "sent", "why"], &listed.0.iter().map(row).collect::<Vec<_>>());
         }
         Command::Show { lane, id } => {
-            let item = queue(&lane)?.get(&mut conn, env.clock.sql(), &caller, id).await?;
-            println!("{}", serde_json::to_string_pretty(&item.with_context(|| no_item(&lane, id))?)?);
+            let item = items::get(&env, &caller, find(&lane)?, id).await;
+            let item = item.map_err(|error| hinted(error, || no_item(&lane, id)))?;
+            print_json(&queues::Item::from(item))?;
         }
-        Command::Retry { lane, id } => act(&env, &caller, &lane, id, Action::Retry).await?,
-        Command::Skip { lane, id } => act(&env, &caller, &lane, id, Action::Skip).await?,
-        Command::Cancel { lane, id } => act(&env, &caller, &lane, id, Action::Cancel).await?,
+        Command::Retry { lane, id } => act(&env, &caller, &lane, id, Action::Retry, args.json).await?,
+        Command::Skip { lane, id } => act(&env, &caller, &lane, id, Action::Skip, args.json).await?,
+        Command::Cancel { lane, id } => act(&env, &caller, &lane, id, Action::Cancel, args.json).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn act(env: &Env, caller: &Caller, lane: &str, id: ItemId, action: Action) -> anyhow::Result<()> {
-    let mut tx = env.db.begin().await?;
-    if !queue(lane)?.act(&mut tx, env.clock.sql(), caller, id, action).await? {
-        bail!("{}", no_item(lane, id));
+async fn act(env: &Env, caller: &Caller, lane: &str, id: ItemId, action: Action, is_json: bool) -> anyhow::Result<()> {
+    let acted = items::act(env, caller, find(lane)?, id, action).await;
+    let acted = acted.map_err(|error| hinted(error, || no_item(lane, id)))?;
+    if is_json {
+        return print_json(&Acted::new(id.to_string(), acted));
     }
-    tx.commit().await?;
     println!("{}: done", action.as_str());
     Ok(())
 }
 
-fn queue(lane: &str) -> anyhow::Result<Queue> {
-    let known = lanes::ALL.iter().find(|entry| entry.name == lane);
+fn find(lane: &str) -> anyhow::Result<&'static LaneEntry> {
     let names = || lanes::ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    Ok(known.with_context(|| format!("there is no lane {lane:?}\n\nhint: lanes are {}", names()))?.queue().clone())
+    items::lane(lane)
+        .map_err(|error| hinted(error, || format!("there is no lane {lane:?}\n\nhint: lanes are {}", names())))
 }
 
 fn no_item(lane: &str, id: ItemId) -> String {

@@ -50,14 +50,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Err(error) => Err(error),
         };
         match taken {
-            Ok(taken) if args.json => told.push(json!({
-                "file": file,
-                "id": taken.id,
-                "change": taken.change,
-                "status": if taken.is_pending { "pending_embed" } else { "remembered" },
-                "chunks": taken.n_chunks,
-                "embedded": taken.n_embedded,
-            })),
+            Ok(taken) if args.json => {
+                let mut answer = serde_json::to_value(web::api::documents::Taken::from(taken))?;
+                answer["file"] = json!(file);
+                told.push(answer);
+            }
             Ok(taken) => println!("{}", line(file, &taken)),
             Err(error) => {
                 n_refused += 1;

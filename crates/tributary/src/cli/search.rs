@@ -10,7 +10,7 @@ use engine::memory::recall::{self, Hit};
 use store::memory::{Filters, Mode};
 use store::sources;
 
-use super::{caller, env};
+use super::{caller, env, print_json};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -43,8 +43,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let source = match &args.source {
         None => None,
         Some(named) => {
-            let mut tx = env.db.begin_as(&caller).await?;
-            let known = sources::all(&mut tx).await?;
+            let known = env.db.read(&caller, async |tx| sources::all(tx).await).await?;
             let Some(source) = known.iter().find(|source| source.name == *named || source.id.to_string() == *named)
             else {
                 let names: Vec<String> = known.iter().map(|source| shown(&source.name)).collect();
@@ -65,7 +64,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     }
     let is_found = !answer.hits.is_empty();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&web::Found::new(answer, &config.base_url()))?);
+        print_json(&web::api::search::Found::new(answer, &config.base_url()))?;
     } else {
         let (now, is_bold) = (env.clock.now(), std::io::stdout().is_terminal());
         for (nth, hit) in answer.hits.iter().enumerate() {

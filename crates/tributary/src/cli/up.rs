@@ -15,7 +15,7 @@ use store::embedded::{Embedded, Running};
 use super::{key, process};
 use crate::logging;
 
-/// What a running `up` leaves for others to find.
+/// The file that a running `up` leaves for others to find.
 #[derive(Serialize, Deserialize)]
 pub struct Record {
     pub pid: i32,

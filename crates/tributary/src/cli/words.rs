@@ -6,7 +6,7 @@ use engine::pull::words::{self, Condition, of_job};
 use store::jobs::Job;
 use store::sources::Source;
 
-/// How a source is.
+/// A source's health in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub word: &'static str,
@@ -30,7 +30,7 @@ pub fn health(who: &str, source: &Source, job: Option<&Job>) -> Health {
     Health { word: condition.word(), what: what + &left_out, is_trouble }
 }
 
-/// What a job does, why it waits, or what became of it.
+/// Says what a job does, why it waits, or what became of it.
 pub fn state(who: &str, job: &Job) -> String {
     let said = job.step.as_deref().unwrap_or_default();
     match job.status {

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use domain::shown::span;
-use engine::{Config, health};
+use engine::{Config, workers};
+use store::workers::{LaneState, Worker};
 
-use super::{env, process, table};
+use super::{env, print_json, process, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -27,21 +28,12 @@ enum Command {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let Some(Command::List { json }) = args.command else { return process::work(config).await };
     let env = env(&config).await?;
-    let mut conn = env.db.acquire().await?;
-    let workers = health::list_workers(&env, &mut conn).await?;
+    let listed = workers::list(&env).await?;
     if json {
-        let with_health = |worker: &store::workers::Worker| -> anyhow::Result<serde_json::Value> {
-            let mut value = serde_json::to_value(worker)?;
-            value["health"] = worker.health().as_str().into();
-            Ok(value)
-        };
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&workers.iter().map(with_health).collect::<anyhow::Result<Vec<_>>>()?)?
-        );
+        print_json(&web::api::workers::Workers::from(listed))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |worker: &store::workers::Worker| {
+    let row = |(worker, _): &(Worker, Vec<LaneState>)| {
         vec![
             worker.health().as_str().into(),
             format!("{}:{}", worker.host.as_deref().unwrap_or("?"), worker.pid.unwrap_or(0)),
@@ -55,7 +47,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     };
     table::print(
         &["health", "worker", "role", "heartbeat", "done", "errors", "a minute", "last error"],
-        &workers.iter().map(row).collect::<Vec<_>>(),
+        &listed.iter().map(row).collect::<Vec<_>>(),
     );
     Ok(ExitCode::SUCCESS)
 }

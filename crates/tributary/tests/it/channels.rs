@@ -365,11 +365,11 @@ async fn a_channel_is_managed_from_the_command_line() {
     assert!(stderr.contains("line 3 was left out") && stderr.contains("line 4"), "{stderr}");
     let (_, stdout, _) = tributary(&["contact", "list", "smith", "--json"], "");
     let listed: Value = serde_json::from_str(&stdout).expect("JSON");
-    assert_eq!(listed[0]["tags"], json!(["vip", "press", "late"]));
+    assert_eq!(listed["contacts"][0]["tags"], json!(["vip", "press", "late"]));
     let (_, stdout, _) = tributary(&["activity", "list", "--view", "unmatched", "--json"], "");
     let unmatched: Value = serde_json::from_str(&stdout).expect("JSON");
-    let activity = unmatched[0]["id"].as_str().expect("the test message").to_owned();
-    let contact = listed[0]["id"].to_string();
+    let activity = unmatched["activities"][0]["id"].as_str().expect("the test message").to_owned();
+    let contact = listed["contacts"][0]["id"].to_string();
     let (is_done, stdout, stderr) = tributary(&["activity", "link", &activity, &contact, "--add-address"], "");
     assert!(is_done && stdout.starts_with("linked"), "{stdout}{stderr}");
     let (_, stdout, _) = tributary(&["contact", "show", &contact], "");

@@ -423,3 +423,43 @@ async fn the_description_matches_the_routes() {
         }
     }
 }
+
+/// A route that needs more time than the usual says so on its own line in the router: its slow senders are waited for, others are cut off.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_senders_are_waited_for_where_the_route_says_so() {
+    let world = World::now().await;
+    let (folder, port) = (Folder::new(), free_port());
+    let mut serve = command(&folder.0, port);
+    serve.env("DATABASE_URL", &world.database.url).env("REQUEST_SECS", "1");
+    let app = App::start(serve, &["serve"], port).await;
+    let site = Site { world, app, folder };
+    let key = site.key(&[Scope::Service]).await;
+    let address = site.app.url.strip_prefix("http://").expect("an address").to_owned();
+    let mut senders = Vec::new();
+    for (path, body, expected) in [
+        ("/api/v1/keys", r#"{"name":"slow","scopes":["read"]}"#, "503"),
+        ("/api/v1/contacts", r#"{"email":"ann@example.com"}"#, "503"),
+        ("/api/v1/documents", r#"{"text":"it arrived late"}"#, "201"),
+        ("/api/v1/sources", r#"{"provider":"hubspot"}"#, "409"),
+    ] {
+        let mut socket = tokio::net::TcpStream::connect(&address).await.expect("a connection");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            key.reveal(),
+            body.len()
+        );
+        socket.write_all(head.as_bytes()).await.expect("sent");
+        senders.push((path, socket, body, expected));
+    }
+    // Longer than the usual limit: this is what the test is about.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    for (path, mut socket, body, expected) in senders {
+        let _ = socket.write_all(body.as_bytes()).await; // one that was cut off is answered already
+        let mut answer = Vec::new();
+        let ended = tokio::time::timeout(Duration::from_secs(20), socket.read_to_end(&mut answer)).await;
+        assert!(ended.is_ok(), "{path} is never answered");
+        let text = String::from_utf8_lossy(&answer);
+        assert!(text.starts_with(&format!("HTTP/1.1 {expected}")), "{path}: {text}");
+    }
+}

@@ -23,5 +23,6 @@ mod path;
 mod realtime;
 mod recordings;
 mod rest;
+mod same_answers;
 mod source_pages;
 mod sources;

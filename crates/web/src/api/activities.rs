@@ -5,26 +5,26 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::{ActivityId, ActivityType, ChannelId, ContactId, Direction, PersonId, ProcessingStatus};
-use engine::activities as desk;
+use engine::activities;
 use serde::{Deserialize, Serialize};
-use store::activities::{self, Of, Wanted};
+use store::activities::{Of, Wanted};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::auth::{Caller, Reading, Writing};
+use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path, Query, blank_is_none};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Activities {
+pub struct Activities {
     activities: Vec<Activity>,
     /// Pass it as `before` to get the page after this one; none on the last.
     next_before: Option<Uuid>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Activity {
+pub struct Activity {
     id: Uuid,
     /// email, call, sms, meeting, note, task, whatsapp or other.
     #[schema(value_type = String, example = "email")]
@@ -93,21 +93,18 @@ pub(crate) async fn list(
     };
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
     let wanted = Wanted { of, before: query.before.map(ActivityId), limit };
-    let listed = load_list(&app, &caller, wanted).await?;
-    let next_before = (listed.len() as i64 == limit).then(|| listed.last().map(|activity| activity.id)).flatten();
-    Ok(Json(Activities { activities: listed.into_iter().map(Activity::from).collect(), next_before }))
+    Ok(Json(activities::list(&app.env, &caller, wanted).await?.into()))
 }
 
-pub(crate) async fn load_list(
-    app: &App,
-    caller: &domain::Caller,
-    wanted: Wanted,
-) -> Result<Vec<activities::Activity>, ApiError> {
-    Ok(app.env.db.read(caller, async |tx| activities::list(tx, caller.tenant_id, wanted).await).await?)
+/// Of a page, and the activity before which the next one begins.
+impl From<(Vec<store::activities::Activity>, Option<Uuid>)> for Activities {
+    fn from((activities, next_before): (Vec<store::activities::Activity>, Option<Uuid>)) -> Self {
+        Self { activities: activities.into_iter().map(Activity::from).collect(), next_before }
+    }
 }
 
-impl From<activities::Activity> for Activity {
-    fn from(activity: activities::Activity) -> Self {
+impl From<store::activities::Activity> for Activity {
+    fn from(activity: store::activities::Activity) -> Self {
         Self {
             id: activity.id,
             r#type: activity.r#type,
@@ -135,9 +132,7 @@ pub(crate) async fn one(
     Reading(caller): Reading,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Activity>, ApiError> {
-    let found =
-        app.env.db.read(&caller, async |tx| activities::get(tx, caller.tenant_id, ActivityId(id)).await).await?;
-    Ok(Json(found.ok_or(ApiError::NotFound("activity"))?.into()))
+    Ok(Json(activities::get(&app.env, &caller, ActivityId(id)).await?.into()))
 }
 
 /// Has a failed activity processed again.
@@ -148,8 +143,8 @@ pub(crate) async fn retry(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    let done = desk::retry(&app.env, caller.tenant_id, ActivityId(id)).await?;
-    settled(&app, &caller, id, done, "only what failed is tried again").await
+    activities::retry(&app.env, &caller, ActivityId(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Ends an activity that nobody shall process.
@@ -160,18 +155,8 @@ pub(crate) async fn skip(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    let by = format!("key {}", caller.key_id);
-    let done = desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by).await?;
-    settled(&app, &caller, id, done, "it is completed already").await
-}
-
-/// Tells an activity that is in another state from one that is not there.
-async fn settled(app: &App, caller: &Caller, id: Uuid, is_done: bool, why: &str) -> Result<StatusCode, ApiError> {
-    if is_done {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    let found = app.env.db.session(async |conn| activities::get(conn, caller.tenant_id, ActivityId(id)).await).await?;
-    Err(if found.is_some() { ApiError::Conflict(why.into()) } else { ApiError::NotFound("activity") })
+    activities::skip(&app.env, &caller, ActivityId(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -184,7 +169,7 @@ pub(crate) struct LinkTo {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct LinkedTo {
+pub struct LinkedTo {
     /// How many other activities of that address were linked.
     others: usize,
 }
@@ -198,17 +183,6 @@ pub(crate) async fn link(
     Path(id): Path<Uuid>,
     extract::Json(to): extract::Json<LinkTo>,
 ) -> Result<Json<LinkedTo>, ApiError> {
-    let others = link_to(&app, &caller, ActivityId(id), ContactId(to.contact_id), to.add_address).await?;
-    Ok(Json(LinkedTo { others }))
-}
-
-pub(crate) async fn link_to(
-    app: &App,
-    caller: &Caller,
-    id: ActivityId,
-    contact_id: ContactId,
-    is_address_theirs: bool,
-) -> Result<usize, ApiError> {
-    let linked = desk::link(&app.env, caller.tenant_id, id, contact_id, is_address_theirs).await?;
-    Ok(linked.ok_or(ApiError::NotFound("activity or contact"))?.others)
+    let linked = activities::link(&app.env, &caller, ActivityId(id), ContactId(to.contact_id), to.add_address).await?;
+    Ok(Json(LinkedTo { others: linked.others }))
 }

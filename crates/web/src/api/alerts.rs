@@ -12,12 +12,12 @@ use super::error::ApiError;
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Alerts {
+pub struct Alerts {
     alerts: Vec<Alert>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Alert {
+pub struct Alert {
     id: Uuid,
     #[schema(example = "dead_items")]
     kind: String,

@@ -1,4 +1,4 @@
-//! Who is calling. Handlers take one of five extractors, so that none can forget to ask: [`Reading`], [`Writing`], [`Hearing`]
+//! Authentication. Handlers take one of five extractors, so that none can forget to ask: [`Reading`], [`Writing`], [`Hearing`]
 //! (what changes, and recordings), [`Managing`] (the keys) or [`Operating`] (the installation). Pages take [`crate::ui::Visitor`].
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) const SESSION_COOKIE: &str = "tributary_session";
 const KNOWN_FOR: Duration = Duration::from_secs(4);
 const MOST_KNOWN: usize = 4_096;
 
-/// What a request shows to be let in.
+/// A key or a session, as a request shows it.
 #[derive(Clone, Debug)]
 pub(crate) enum Credential {
     Key(Secret),
@@ -29,7 +29,7 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
-    /// A header goes before the cookie: who sends a key means it.
+    /// A header goes before the cookie: a caller that sends a key means the key.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         if let Some(given) = text(AUTHORIZATION.as_str()) {
@@ -72,7 +72,7 @@ impl Callers {
         }
     }
 
-    /// At once in this process, where the key was revoked or the session ended; elsewhere within five seconds.
+    /// Forgets a key that was revoked, or whose session ended, at once in this process. Others learn of it within five seconds.
     pub fn forget(&self, key_id: KeyId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, known| known.caller.key_id != key_id);
     }
@@ -86,7 +86,7 @@ fn hash(credential: &Credential) -> [u8; 32] {
     }
 }
 
-/// The caller behind a credential; none when it is not, or no longer, good.
+/// Finds the caller behind a credential. None: it is not, or no longer, good.
 pub(crate) async fn authenticate(app: &App, credential: &Credential) -> Result<Option<Arc<domain::Caller>>, ApiError> {
     let hash = hash(credential);
     match app.callers.get(&hash) {
@@ -95,7 +95,7 @@ pub(crate) async fn authenticate(app: &App, credential: &Credential) -> Result<O
     }
 }
 
-/// The same, asking the database whatever we remember: for what lasts, such as an event stream.
+/// Asks the database whether a credential is still good, past the cache: for what lasts, such as an event stream.
 pub(crate) async fn authenticate_anew(app: &App, credential: &Credential) -> Result<bool, ApiError> {
     Ok(look_up(app, credential, hash(credential)).await?.is_some())
 }
@@ -111,7 +111,7 @@ async fn look_up(app: &App, credential: &Credential, hash: [u8; 32]) -> Result<O
     Ok(Some(caller))
 }
 
-/// Somebody we know, and how.
+/// An authenticated caller, and the credential it showed.
 #[derive(Clone)]
 pub(crate) struct Caller {
     who: Arc<domain::Caller>,
@@ -119,13 +119,13 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whoever sent this request. Does not yet say that a browser's request is its own page's: see [`Caller::of_api`].
+    /// The caller of a request. Does not check that a browser's request comes from our own page: see [`Caller::of_api`].
     pub async fn of(headers: &HeaderMap, app: &App) -> Result<Self, ApiError> {
         let credential = Credential::of(headers).ok_or(ApiError::Unauthenticated)?;
         Self::with(credential, app).await
     }
 
-    /// Whoever this credential stands for.
+    /// The caller with this credential.
     pub async fn with(credential: Credential, app: &App) -> Result<Self, ApiError> {
         let who = authenticate(app, &credential).await?.ok_or(ApiError::Unauthenticated)?;
         Ok(Self { who, credential })
@@ -189,7 +189,7 @@ callers! {
     Managing(Scope::Service);
 }
 
-/// May hear what changes, and recordings: a reader, or an agent that processes them.
+/// May hear of changes and fetch recordings: a reader, or an agent that processes them.
 pub(crate) struct Hearing(pub Caller);
 
 impl FromRequestParts<App> for Hearing {
@@ -203,7 +203,7 @@ impl FromRequestParts<App> for Hearing {
     }
 }
 
-/// May see what belongs to the installation; for others that does not exist.
+/// May see what belongs to the installation. Others are told that there is no such page.
 pub(crate) struct Operating;
 
 impl FromRequestParts<App> for Operating {

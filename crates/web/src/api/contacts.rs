@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::ContactId;
-use domain::text::has_nul;
+use engine::contacts;
 use serde::{Deserialize, Serialize};
-use store::contacts::{self, NewContact, Wanted};
+use store::contacts::NewContact;
 use utoipa::{IntoParams, ToSchema};
 
 use super::auth::{Reading, Writing};
@@ -16,7 +16,7 @@ use super::extract::{self, Path, Query, blank_is_none};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Contacts {
+pub struct Contacts {
     contacts: Vec<Contact>,
     /// Pass it as `before` to get the page after this one; none on the last.
     next_before: Option<i64>,
@@ -34,8 +34,8 @@ pub struct Contact {
     created_at: DateTime<Utc>,
 }
 
-impl From<contacts::Contact> for Contact {
-    fn from(contact: contacts::Contact) -> Self {
+impl From<store::contacts::Contact> for Contact {
+    fn from(contact: store::contacts::Contact) -> Self {
         Self {
             id: contact.id,
             email: contact.email,
@@ -70,24 +70,16 @@ pub(crate) async fn list(
     Reading(caller): Reading,
     Query(query): Query<ContactsQuery>,
 ) -> Result<Json<Contacts>, ApiError> {
-    let (contacts, next_before) = load_list(&app, &caller, &query).await?;
-    Ok(Json(Contacts { contacts: contacts.into_iter().map(Contact::from).collect(), next_before }))
+    let limit = query.limit.unwrap_or(50).clamp(1, 200);
+    let before = query.before.map(ContactId);
+    Ok(Json(contacts::list(&app.env, &caller, query.q.as_deref(), before, limit).await?.into()))
 }
 
-/// A page of contacts, and `before` of the next one.
-pub(crate) async fn load_list(
-    app: &App,
-    caller: &domain::Caller,
-    query: &ContactsQuery,
-) -> Result<(Vec<contacts::Contact>, Option<i64>), ApiError> {
-    if query.q.as_ref().is_some_and(|q| has_nul(q)) {
-        return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "q has a NUL character".into()));
+/// Of a page, and the contact before which the next one begins.
+impl From<(Vec<store::contacts::Contact>, Option<i64>)> for Contacts {
+    fn from((contacts, next_before): (Vec<store::contacts::Contact>, Option<i64>)) -> Self {
+        Self { contacts: contacts.into_iter().map(Contact::from).collect(), next_before }
     }
-    let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    let wanted = Wanted { text: query.q.as_deref(), before: query.before.map(ContactId), limit };
-    let listed = app.env.db.read(caller, async |tx| contacts::list(tx, caller.tenant_id, &wanted).await).await?;
-    let next_before = (listed.len() as i64 == limit).then(|| listed.last().map(|contact| contact.id)).flatten();
-    Ok((listed, next_before))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -111,23 +103,10 @@ pub(crate) async fn create(
     Writing(caller): Writing,
     extract::Json(new): extract::Json<AddContact>,
 ) -> Result<(StatusCode, Json<Contact>), ApiError> {
-    let id = add(&app, &caller, new).await?;
-    Ok((StatusCode::CREATED, Json(load(&app, &caller, id).await?.into())))
-}
-
-pub(crate) async fn add(app: &App, caller: &domain::Caller, new: AddContact) -> Result<ContactId, ApiError> {
-    let contact = NewContact {
-        email: new.email,
-        phone_number: new.phone_number,
-        first_name: new.first_name,
-        last_name: new.last_name,
-        company: new.company,
-        tags: new.tags,
-        person_id: None,
-    };
-    let contact = engine::contacts::checked(contact, app.env.config.phone_region)
-        .map_err(|what| ApiError::Malformed(StatusCode::BAD_REQUEST, what))?;
-    Ok(engine::contacts::create(&app.env, caller.tenant_id, &contact).await?)
+    let AddContact { email, phone_number, first_name, last_name, company, tags } = new;
+    let new = NewContact { email, phone_number, first_name, last_name, company, tags, person_id: None };
+    let id = contacts::create(&app.env, &caller, new).await?;
+    Ok((StatusCode::CREATED, Json(contacts::get(&app.env, &caller, id).await?.into())))
 }
 
 /// One contact.
@@ -138,10 +117,5 @@ pub(crate) async fn one(
     Reading(caller): Reading,
     Path(id): Path<i64>,
 ) -> Result<Json<Contact>, ApiError> {
-    Ok(Json(load(&app, &caller, ContactId(id)).await?.into()))
-}
-
-pub(crate) async fn load(app: &App, caller: &domain::Caller, id: ContactId) -> Result<contacts::Contact, ApiError> {
-    let found = app.env.db.read(caller, async |tx| contacts::get(tx, caller.tenant_id, id).await).await?;
-    found.ok_or(ApiError::NotFound("contact"))
+    Ok(Json(contacts::get(&app.env, &caller, ContactId(id)).await?.into()))
 }

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
+use engine::activities;
 use serde::{Deserialize, Serialize};
-use store::dead_letters;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -16,14 +16,14 @@ use super::extract::{Path, Query, blank_is_none};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct DeadLetters {
+pub struct DeadLetters {
     dead_letters: Vec<DeadLetter>,
     /// Pass it as `before` to get the page after this one; none on the last.
     next_before: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct DeadLetter {
+pub struct DeadLetter {
     /// Why it was given up.
     reason: String,
     buried_at: DateTime<Utc>,
@@ -51,26 +51,13 @@ pub(crate) async fn list(
     Query(query): Query<DeadLettersQuery>,
 ) -> Result<Json<DeadLetters>, ApiError> {
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    let (listed, next_before) = load_list(&app, &caller, query.before, limit).await?;
-    let letter = |letter: dead_letters::DeadLetter| DeadLetter {
+    let (listed, next_before) = activities::dead_letters(&app.env, &caller, query.before, limit).await?;
+    let letter = |letter: store::dead_letters::DeadLetter| DeadLetter {
         reason: letter.reason,
         buried_at: letter.buried_at,
         activity: letter.activity.into(),
     };
     Ok(Json(DeadLetters { dead_letters: listed.into_iter().map(letter).collect(), next_before }))
-}
-
-/// A page of dead letters, and where the next one begins.
-pub(crate) async fn load_list(
-    app: &App,
-    caller: &domain::Caller,
-    before: Option<i64>,
-    limit: i64,
-) -> Result<(Vec<dead_letters::DeadLetter>, Option<i64>), ApiError> {
-    let listed =
-        app.env.db.read(caller, async |tx| dead_letters::list(tx, caller.tenant_id, before, limit).await).await?;
-    let next_before = listed.last().filter(|_| listed.len() as i64 == limit).map(|last| last.letter_id);
-    Ok((listed, next_before))
 }
 
 /// Has a dead letter's activity processed again, as if it had never failed.
@@ -81,13 +68,8 @@ pub(crate) async fn replay(
     Writing(caller): Writing,
     Path(activity_id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    match replay_all(&app, &caller, &[activity_id]).await? {
+    match activities::replay(&app.env, &caller, &[activity_id]).await? {
         0 => Err(ApiError::NotFound("dead letter")),
         _ => Ok(StatusCode::NO_CONTENT),
     }
-}
-
-/// Those of them that are dead letters; returns how many were.
-pub(crate) async fn replay_all(app: &App, caller: &domain::Caller, ids: &[Uuid]) -> Result<usize, ApiError> {
-    Ok(engine::activities::replay(&app.env, caller.tenant_id, ids).await?)
 }

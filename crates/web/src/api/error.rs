@@ -1,4 +1,4 @@
-//! What went wrong, in one type with one mapping. Handlers return [`ApiError`]; the edge writes it as problem+json, or as a page
+//! Errors: one type, one mapping. Handlers return [`ApiError`]; the edge writes it as problem+json, or as a page
 //! for a person, because only there the reader and the request's id are known.
 
 use std::time::Duration;
@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use engine::ActError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -56,7 +57,7 @@ pub(crate) enum ApiError {
     Internal(#[source] anyhow::Error),
 }
 
-/// What a client sees of an error (RFC 9457).
+/// An error as a client sees it (RFC 9457).
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// Which kind of problem; stable, to be compared.
@@ -71,7 +72,7 @@ pub(crate) struct Problem {
     pub request_id: String,
 }
 
-/// Who reads the answer.
+/// The reader of an answer: a person or a program.
 pub(crate) struct Reader {
     pub wants_html: bool,
     pub is_get: bool,
@@ -79,7 +80,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Asked for again, the same would come of it: nothing is changed by it, and what a provider sends a person back with is good once.
+    /// Whether the same request can be sent again: it changes nothing, and is not a provider's redirect, which is good once.
     fn is_repeatable(&self) -> bool {
         self.is_get && !self.path_and_query.starts_with("/oauth/")
     }
@@ -141,6 +142,17 @@ impl From<store::Error> for ApiError {
             store::Error::Refused { what } => Self::Conflict(what),
             away if away.is_passing() => Self::DatabaseAway(away.into()),
             other => Self::Internal(other.into()),
+        }
+    }
+}
+
+impl From<ActError> for ApiError {
+    fn from(error: ActError) -> Self {
+        match error {
+            ActError::NotFound(what) => Self::NotFound(what),
+            ActError::Invalid(what) => Self::Malformed(StatusCode::BAD_REQUEST, what),
+            ActError::Conflict(what) => Self::Conflict(what),
+            ActError::Store(error) => error.into(),
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Resume {
     last_event_id: Option<String>,
 }
 
-/// What a stream says about a change.
+/// A change as a stream tells it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Change<'a> {
     /// `lane:<name>`, or what changed: activities, sources, jobs, nodes, alerts, workers …
@@ -166,7 +166,7 @@ impl Listener {
     }
 }
 
-/// What of it concerns this caller, each thing once, as its last notice.
+/// The notices that concern this caller, the last one of each thing.
 fn told<'a>(caller: &domain::Caller, notices: &'a [(u64, Notice)]) -> Vec<(u64, &'a Notice)> {
     let mut known = HashSet::new();
     let mut told: Vec<_> = notices

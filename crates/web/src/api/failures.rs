@@ -5,11 +5,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::SourceId;
-use engine::pull::decisions::{self, Again};
+use engine::failures::{self, Again};
 use engine::pull::is_named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{failures, sources};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -20,7 +19,7 @@ use super::sources::SyncAsked;
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Failures {
+pub struct Failures {
     failures: Vec<Failure>,
     /// How many there are, skipped ones among them.
     total: i64,
@@ -28,7 +27,7 @@ pub(crate) struct Failures {
 
 /// A record that could not be read.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Failure {
+pub struct Failure {
     #[schema(example = "contact:51")]
     external_id: String,
     job_id: Option<Uuid>,
@@ -44,8 +43,8 @@ pub(crate) struct Failure {
     is_named: bool,
 }
 
-impl From<failures::Failure> for Failure {
-    fn from(failure: failures::Failure) -> Self {
+impl From<store::failures::Failure> for Failure {
+    fn from(failure: store::failures::Failure) -> Self {
         Self {
             is_named: is_named(&failure.external_id),
             external_id: failure.external_id,
@@ -76,17 +75,15 @@ pub(crate) async fn list(
     Path(id): Path<Uuid>,
     Query(query): Query<FailuresQuery>,
 ) -> Result<Json<Failures>, ApiError> {
-    let (id, tenant_id) = (SourceId(id), caller.tenant_id);
     let limit = query.limit.unwrap_or(200).clamp(1, 1_000);
-    let loaded = app.env.db.read(&caller, async |tx| {
-        if sources::get(tx, tenant_id, id).await?.is_none() {
-            return Ok(None);
-        }
-        let total = failures::count(tx, tenant_id, id).await?;
-        Ok(Some((failures::list(tx, tenant_id, id, limit).await?, total)))
-    });
-    let (listed, total) = loaded.await?.ok_or(ApiError::NotFound("source"))?;
-    Ok(Json(Failures { failures: listed.into_iter().map(Failure::from).collect(), total }))
+    Ok(Json(failures::list(&app.env, &caller, SourceId(id), limit).await?.into()))
+}
+
+/// Of the latest, and how many there are.
+impl From<(Vec<store::failures::Failure>, i64)> for Failures {
+    fn from((failures, total): (Vec<store::failures::Failure>, i64)) -> Self {
+        Self { failures: failures.into_iter().map(Failure::from).collect(), total }
+    }
 }
 
 /// Reads everything again that could not be read and was not skipped, by one job; the latest 500 of it.
@@ -98,7 +95,7 @@ pub(crate) async fn retry_all(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
-    begun(read_again(&app, &caller, SourceId(id), None).await?)
+    begun(failures::retry_all(&app.env, &caller, SourceId(id)).await?)
 }
 
 /// Reads a record again that could not be read, by a job of its own; also one that was skipped, which is then no longer left out if it can be read.
@@ -111,7 +108,7 @@ pub(crate) async fn retry(
     Writing(caller): Writing,
     Path((id, external_id)): Path<(Uuid, String)>,
 ) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
-    begun(read_again(&app, &caller, SourceId(id), Some(&external_id)).await?)
+    begun(failures::retry(&app.env, &caller, SourceId(id), &external_id).await?)
 }
 
 fn begun(again: Again) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
@@ -123,20 +120,6 @@ fn begun(again: Again) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
     }
 }
 
-/// One record, or all that nobody skipped; for the API and the page. A conflict: the source is not synced now.
-pub(crate) async fn read_again(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    external_id: Option<&str>,
-) -> Result<Again, ApiError> {
-    let (env, tenant_id, by) = (&app.env, caller.tenant_id, caller.key_name.as_str());
-    Ok(match external_id {
-        Some(external_id) => decisions::retry(env, tenant_id, id, external_id, by).await?,
-        None => decisions::retry_all(env, tenant_id, id, by).await?,
-    })
-}
-
 /// Leaves a record out that could not be read. It no longer counts as open.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/skip", tag = "sources",
     params(("id" = Uuid, Path), ("external_id" = String, Path)),
@@ -146,21 +129,8 @@ pub(crate) async fn skip(
     Writing(caller): Writing,
     Path((id, external_id)): Path<(Uuid, String)>,
 ) -> Result<StatusCode, ApiError> {
-    leave_out(&app, &caller, SourceId(id), &external_id).await?;
+    failures::skip(&app.env, &caller, SourceId(id), &external_id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-pub(crate) async fn leave_out(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    external_id: &str,
-) -> Result<(), ApiError> {
-    if decisions::skip(&app.env, caller.tenant_id, id, external_id).await? {
-        Ok(())
-    } else {
-        Err(ApiError::NotFound("record"))
-    }
 }
 
 #[cfg(test)]

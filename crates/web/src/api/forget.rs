@@ -1,11 +1,11 @@
-//! How a source is let go: disconnected, and with what it brought or without.
+//! Disconnects a source, and with `forget` removes what it brought.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use domain::SourceId;
-use engine::pull::connect;
+use engine::sources;
 use serde::{Deserialize, Serialize};
 use store::forgotten::Counted;
 use utoipa::{IntoParams, ToSchema};
@@ -26,7 +26,7 @@ pub(crate) struct DeleteQuery {
 
 /// What is being removed.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Forgotten {
+pub struct Forgotten {
     documents: i64,
     /// The pieces they are found by.
     chunks: i64,
@@ -50,26 +50,10 @@ pub(crate) async fn delete(
     Path(id): Path<Uuid>,
     Query(query): Query<DeleteQuery>,
 ) -> Result<Response, ApiError> {
-    Ok(match let_go(&app, &caller, SourceId(id), query.forget).await? {
-        Some(counted) => (StatusCode::ACCEPTED, Json(Forgotten::from(counted))).into_response(),
-        None => StatusCode::NO_CONTENT.into_response(),
-    })
-}
-
-/// Disconnects a source; with what will go where it is forgotten too.
-pub(crate) async fn let_go(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    is_forgotten: bool,
-) -> Result<Option<Counted>, ApiError> {
-    let tenant_id = caller.tenant_id;
-    let counted = match is_forgotten {
-        true => connect::forget(&app.env, tenant_id, id, &caller.key_name).await?.map(Some),
-        false => connect::disconnect(&app.env, tenant_id, id).await?.then_some(None),
-    };
-    let counted = counted.ok_or(ApiError::NotFound("source"))?;
-    let done = if is_forgotten { "is being forgotten" } else { "was disconnected" };
-    tracing::info!(source.id = %id, tenant.id = %tenant_id, "source {id} {done}, as key {} asked", caller.key_id);
-    Ok(counted)
+    if query.forget {
+        let counted = sources::forget(&app.env, &caller, SourceId(id)).await?;
+        return Ok((StatusCode::ACCEPTED, Json(Forgotten::from(counted))).into_response());
+    }
+    sources::disconnect(&app.env, &caller, SourceId(id)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

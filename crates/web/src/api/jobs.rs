@@ -5,10 +5,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::{JobId, JobKind, JobStatus, SourceId};
-use engine::pull::{jobs as syncs, words};
+use engine::pull::words;
+use engine::{Env, jobs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::jobs::{self, Filter};
+use store::jobs::Filter;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -20,14 +21,14 @@ use super::sources::{InWords, Spend};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Jobs {
+pub struct Jobs {
     jobs: Vec<Job>,
     /// Pass it as `before` to get the page after this one; none on the last.
     next_before: Option<Uuid>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Job {
+pub struct Job {
     id: Uuid,
     source: SourceRef,
     /// full, delta, push or backfill.
@@ -71,11 +72,11 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    fn new(app: &App, job: jobs::Job) -> Self {
-        let who = app.env.providers.label(&job.source_provider);
+    pub fn new(env: &Env, job: store::jobs::Job) -> Self {
+        let who = env.providers.label(&job.source_provider);
         Self {
             trouble: words::of_job(who, &job).map(InWords::from),
-            spend: jobs::Spend::from(&job).into(),
+            spend: store::jobs::Spend::from(&job).into(),
             records_failed: words::records_failed(&job),
             id: job.id,
             source: SourceRef { id: job.source_id, name: job.source_name },
@@ -135,10 +136,15 @@ pub(crate) async fn list(
         before: query.before.map(JobId),
         limit: query.limit.unwrap_or(50).clamp(1, 200),
     };
-    let listed = app.env.db.read(&caller, async |tx| jobs::list(tx, caller.tenant_id, filter).await).await?;
-    let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= filter.limit);
-    let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
-    Ok(Json(Jobs { jobs: listed.into_iter().map(|job| Job::new(&app, job)).collect(), next_before }))
+    let (jobs, next_before) = jobs::list(&app.env, &caller, filter).await?;
+    Ok(Json(Jobs::new(&app.env, jobs, next_before)))
+}
+
+impl Jobs {
+    /// Of a page, and the job before which the next one begins.
+    pub fn new(env: &Env, jobs: Vec<store::jobs::Job>, next_before: Option<Uuid>) -> Self {
+        Self { jobs: jobs.into_iter().map(|job| Job::new(env, job)).collect(), next_before }
+    }
 }
 
 /// One job.
@@ -149,12 +155,7 @@ pub(crate) async fn one(
     Reading(caller): Reading,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Job>, ApiError> {
-    Ok(Json(Job::new(&app, load(&app, &caller, JobId(id)).await?)))
-}
-
-pub(crate) async fn load(app: &App, caller: &domain::Caller, id: JobId) -> Result<jobs::Job, ApiError> {
-    let found = app.env.db.read(caller, async |tx| jobs::get(tx, caller.tenant_id, id).await).await?;
-    found.ok_or(ApiError::NotFound("job"))
+    Ok(Json(Job::new(&app.env, jobs::get(&app.env, &caller, JobId(id)).await?)))
 }
 
 /// Has a failed or cancelled job go on from where it was.
@@ -166,16 +167,8 @@ pub(crate) async fn retry(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<(StatusCode, Json<Job>), ApiError> {
-    go_on(&app, &caller, JobId(id)).await?;
-    Ok((StatusCode::ACCEPTED, Json(Job::new(&app, load(&app, &caller, JobId(id)).await?))))
-}
-
-pub(crate) async fn go_on(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {
-    load(app, caller, id).await?;
-    match syncs::retry(&app.env, caller, id).await? {
-        true => Ok(()),
-        false => Err(ApiError::Conflict("only a job that failed or was cancelled can be tried again".into())),
-    }
+    jobs::retry(&app.env, &caller, JobId(id)).await?;
+    Ok((StatusCode::ACCEPTED, Json(Job::new(&app.env, jobs::get(&app.env, &caller, JobId(id)).await?))))
 }
 
 /// Ends a job where it is. What it has brought stays; the next sync begins anew.
@@ -186,14 +179,6 @@ pub(crate) async fn cancel(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Job>, ApiError> {
-    end(&app, &caller, JobId(id)).await?;
-    Ok(Json(Job::new(&app, load(&app, &caller, JobId(id)).await?)))
-}
-
-pub(crate) async fn end(app: &App, caller: &domain::Caller, id: JobId) -> Result<(), ApiError> {
-    load(app, caller, id).await?;
-    match syncs::cancel(&app.env, caller, id).await? {
-        true => Ok(()),
-        false => Err(ApiError::Conflict("the job is over already".into())),
-    }
+    jobs::cancel(&app.env, &caller, JobId(id)).await?;
+    Ok(Json(Job::new(&app.env, jobs::get(&app.env, &caller, JobId(id)).await?)))
 }

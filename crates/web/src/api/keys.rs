@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::{KeyId, Scope};
+use engine::keys;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -15,12 +16,12 @@ use super::extract::{self, Path};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Keys {
+pub struct Keys {
     keys: Vec<Key>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Key {
+pub struct Key {
     id: Uuid,
     name: String,
     scopes: Vec<String>,
@@ -45,7 +46,7 @@ pub(crate) struct NewKey {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct MadeKey {
+pub struct MadeKey {
     id: Uuid,
     name: String,
     #[schema(value_type = Vec<String>)]
@@ -55,20 +56,30 @@ pub(crate) struct MadeKey {
     key: String,
 }
 
+impl From<Vec<store::keys::Key>> for Keys {
+    fn from(keys: Vec<store::keys::Key>) -> Self {
+        Self { keys: keys.into_iter().map(Key::from).collect() }
+    }
+}
+
+impl From<store::keys::Key> for Key {
+    fn from(key: store::keys::Key) -> Self {
+        Self {
+            id: key.id,
+            name: key.name,
+            scopes: key.scopes,
+            person: key.person,
+            created_at: key.created_at,
+            last_used_at: key.last_used_at,
+            revoked_at: key.revoked_at,
+        }
+    }
+}
+
 /// The tenant's keys, without their secrets.
 #[utoipa::path(get, path = "/api/v1/keys", tag = "keys", responses((status = 200, body = Keys), (status = 403, body = Problem)))]
 pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> Result<Json<Keys>, ApiError> {
-    let keys = app.env.db.session(async |conn| store::keys::list(conn, caller.tenant_id).await).await?;
-    let keys = keys.into_iter().map(|key| Key {
-        id: key.id,
-        name: key.name,
-        scopes: key.scopes,
-        person: key.person,
-        created_at: key.created_at,
-        last_used_at: key.last_used_at,
-        revoked_at: key.revoked_at,
-    });
-    Ok(Json(Keys { keys: keys.collect() }))
+    Ok(Json(keys::list(&app.env, &caller).await?.into()))
 }
 
 /// Makes a key. Its secret is in this answer and nowhere else.
@@ -79,28 +90,10 @@ pub(crate) async fn create(
     Managing(caller): Managing,
     extract::Json(new): extract::Json<NewKey>,
 ) -> Result<(StatusCode, Json<MadeKey>), ApiError> {
-    let malformed = |what: &str| Err(ApiError::Malformed(StatusCode::BAD_REQUEST, what.into()));
-    let name = new.name.trim();
-    if !(1..=100).contains(&name.chars().count()) || name.chars().any(char::is_control) {
-        return malformed("a key's name has 1 to 100 characters");
-    }
-    if new.scopes.is_empty() {
-        return malformed("a key needs at least one scope: read, write, agent or service");
-    }
-    let person = new.person.as_deref().map(str::trim);
-    if person.is_some_and(|email| !email.contains('@') || email.len() > 254 || email.chars().any(char::is_control)) {
-        return malformed("a person is named by an e-mail address");
-    }
-    let made = app.env.db.write(async |tx| {
-        let person_id = match person {
-            Some(email) => Some(store::people::ensure(tx, caller.tenant_id, email).await?),
-            None => None,
-        };
-        store::keys::create(tx, caller.tenant_id, person_id, name, &new.scopes).await
-    });
-    let (id, secret) = made.await?;
-    tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "key {id} was made by key {}", caller.key_id);
-    let made = MadeKey { id: id.0, name: name.to_owned(), scopes: new.scopes, key: secret.reveal().to_owned() };
+    let NewKey { name, scopes, person } = new;
+    let wanted = keys::NewKey { name: &name, scopes: &scopes, person: person.as_deref() };
+    let keys::MadeKey { id, name, secret } = keys::create(&app.env, &caller, &wanted).await?;
+    let made = MadeKey { id: id.0, name, scopes, key: secret.reveal().to_owned() };
     Ok((StatusCode::CREATED, Json(made)))
 }
 
@@ -112,11 +105,7 @@ pub(crate) async fn revoke(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    let revoked = app.env.db.session(async |conn| store::keys::revoke(conn, caller.tenant_id, KeyId(id)).await).await?;
-    if !revoked {
-        return Err(ApiError::NotFound("key"));
-    }
+    keys::revoke(&app.env, &caller, KeyId(id)).await?;
     app.callers.forget(KeyId(id));
-    tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "key {id} was revoked by key {}", caller.key_id);
     Ok(StatusCode::NO_CONTENT)
 }

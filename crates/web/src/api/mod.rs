@@ -1,30 +1,32 @@
-//! The HTTP API under `/api/v1`, and what pages share with it: who is calling, what went wrong, which routes there are.
+//! The HTTP API under `/api/v1`, and what pages share with it: who is calling, what went wrong, which routes there are. The shapes of its answers are
+//! public, because the command line prints the same with `--json`.
 
-pub(crate) mod activities;
-pub(crate) mod alerts;
+pub mod activities;
+pub mod alerts;
 pub(crate) mod auth;
-pub(crate) mod channels;
-pub(crate) mod clients;
-pub(crate) mod contacts;
-pub(crate) mod dead_letters;
-pub(crate) mod documents;
+pub mod channels;
+pub mod clients;
+pub mod contacts;
+pub mod dead_letters;
+pub mod documents;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;
-pub(crate) mod failures;
-pub(crate) mod forget;
+pub mod failures;
+pub mod forget;
 pub(crate) mod health;
-pub(crate) mod jobs;
-pub(crate) mod keys;
-pub(crate) mod nodes;
+pub mod jobs;
+pub mod keys;
+pub mod nodes;
 pub(crate) mod origin;
-pub(crate) mod queues;
+pub mod queues;
 pub(crate) mod recordings;
 pub(crate) mod rest;
 pub(crate) mod router;
-pub(crate) mod schedules;
-pub(crate) mod search;
-pub(crate) mod sources;
-pub(crate) mod usage;
+pub mod schedules;
+pub mod search;
+pub mod sources;
+pub(crate) mod upload;
+pub mod usage;
 pub(crate) mod webhooks;
-pub(crate) mod workers;
+pub mod workers;

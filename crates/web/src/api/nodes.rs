@@ -2,12 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{NodeId, Notice, Op};
+use domain::NodeId;
+use engine::nodes;
 use engine::waiting::{self, Overview};
 use serde::{Deserialize, Serialize};
-use store::nodes;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -17,7 +16,7 @@ use super::extract::{self, Path};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Nodes {
+pub struct Nodes {
     nodes: Vec<Node>,
     /// Whether the built-in agent claims too.
     is_built_in_on: bool,
@@ -25,7 +24,7 @@ pub(crate) struct Nodes {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Node {
+pub struct Node {
     id: Uuid,
     person_id: i64,
     person: String,
@@ -49,7 +48,7 @@ pub(crate) struct Node {
 
 /// How many activities wait for whom, of the oldest 1,000.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Claimable {
+pub struct Claimable {
     /// Could be claimed now: the sum of the next three.
     now: usize,
     /// By agents of their owners.
@@ -69,17 +68,7 @@ pub(crate) struct Claimable {
 /// Devices that claim activities, those heard last first, and how many activities wait for whom.
 #[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", responses((status = 200, body = Nodes)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Nodes>, ApiError> {
-    let overview = load(&app, &caller).await?;
-    let waiting::Claimable { own, global, stale, later, nobody, is_more } = overview.claimable;
-    Ok(Json(Nodes {
-        nodes: overview.nodes.iter().map(|node| Node::new(node, &overview)).collect(),
-        is_built_in_on: overview.is_built_in_on,
-        claimable: Claimable { now: overview.claimable.now(), own, global, stale, later, nobody, is_more },
-    }))
-}
-
-pub(crate) async fn load(app: &App, caller: &domain::Caller) -> Result<Overview, ApiError> {
-    Ok(waiting::overview(&app.env, caller).await?)
+    Ok(Json(Nodes::from(&waiting::overview(&app.env, &caller).await?)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -101,38 +90,26 @@ pub(crate) async fn change(
     Path(id): Path<Uuid>,
     extract::Json(change): extract::Json<ChangeNode>,
 ) -> Result<Json<Node>, ApiError> {
-    apply(&app, &caller, NodeId(id), change).await?;
-    let overview = load(&app, &caller).await?;
+    let ChangeNode { enabled, concurrency } = change;
+    nodes::change(&app.env, &caller, NodeId(id), nodes::Change { enabled, concurrency }).await?;
+    let overview = waiting::overview(&app.env, &caller).await?;
     let node = overview.nodes.iter().find(|node| node.id == id).ok_or(ApiError::NotFound("device"))?;
     Ok(Json(Node::new(node, &overview)))
 }
 
-pub(crate) async fn apply(app: &App, caller: &domain::Caller, id: NodeId, change: ChangeNode) -> Result<(), ApiError> {
-    if change.concurrency.is_some_and(|n| !(1..=64).contains(&n)) {
-        let what = "concurrency is a number from 1 to 64";
-        return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, what.into()));
-    }
-    let ChangeNode { enabled, concurrency } = change;
-    let changed = app.env.db.write(async |tx| {
-        tx.notify(notice(caller));
-        nodes::change(tx, caller.tenant_id, id, nodes::Change { enabled, concurrency }).await
-    });
-    if changed.await? { Ok(()) } else { Err(ApiError::NotFound("device")) }
-}
-
-/// That a device looks different now.
-pub(super) fn notice(caller: &domain::Caller) -> Notice {
-    Notice {
-        tenant_id: Some(caller.tenant_id),
-        kind: "nodes".into(),
-        id: String::new(),
-        op: Op::Update,
-        ids: Vec::new(),
+impl From<&Overview> for Nodes {
+    fn from(overview: &Overview) -> Self {
+        let waiting::Claimable { own, global, stale, later, nobody, is_more } = overview.claimable;
+        Self {
+            nodes: overview.nodes.iter().map(|node| Node::new(node, overview)).collect(),
+            is_built_in_on: overview.is_built_in_on,
+            claimable: Claimable { now: overview.claimable.now(), own, global, stale, later, nobody, is_more },
+        }
     }
 }
 
 impl Node {
-    fn new(node: &nodes::Node, overview: &Overview) -> Self {
+    fn new(node: &store::nodes::Node, overview: &Overview) -> Self {
         Self {
             id: node.id,
             person_id: node.person_id,

@@ -5,8 +5,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::item::Action;
 use domain::{ItemId, ItemState};
-use engine::lanes;
-use engine::work::LaneEntry;
+use engine::items;
 use serde::{Deserialize, Serialize};
 use store::queue::Page;
 use utoipa::{IntoParams, ToSchema};
@@ -17,12 +16,12 @@ use super::extract::{Path, Query, blank_is_none};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Queues {
+pub struct Queues {
     queues: Vec<Queue>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Queue {
+pub struct Queue {
     lane: String,
     waiting: i64,
     working: i64,
@@ -36,14 +35,14 @@ pub(crate) struct Queue {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Items {
+pub struct Items {
     items: Vec<Item>,
     /// Pass it as `before` to get the page after this one; none on the last.
     next_before: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Item {
+pub struct Item {
     /// `m…` in its queue or archive, `p…` while parked.
     #[schema(example = "m17")]
     id: String,
@@ -66,7 +65,7 @@ pub(crate) struct Item {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Acted {
+pub struct Acted {
     /// The id it had.
     id: String,
     /// What it is now.
@@ -95,30 +94,21 @@ pub(crate) struct ItemsQuery {
 /// How many items are in which state, per lane.
 #[utoipa::path(get, path = "/api/v1/queues", tag = "queues", responses((status = 200, body = Queues)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Queues>, ApiError> {
-    let queues = app.env.db.session(async |conn| {
-        let mut queues = Vec::new();
-        for lane in &lanes::ALL {
-            queues.push(Queue::from(lane.queue().counts(conn, app.env.clock.sql(), &caller).await?));
-        }
-        Ok(queues)
-    });
-    Ok(Json(Queues { queues: queues.await? }))
+    Ok(Json(items::counts(&app.env, &caller).await?.into()))
 }
 
 /// Items of a lane: parked ones first, then the others, each newest first.
 #[utoipa::path(get, path = "/api/v1/queues/{lane}/items", tag = "queues",
     params(("lane" = String, Path), ItemsQuery),
     responses((status = 200, body = Items), (status = 404, body = Problem)))]
-pub(crate) async fn items(
+pub(crate) async fn page(
     State(app): State<App>,
     Reading(caller): Reading,
     Path(lane): Path<String>,
     Query(query): Query<ItemsQuery>,
 ) -> Result<Json<Items>, ApiError> {
     let page = Page { state: query.state, before: query.before, limit: query.limit.unwrap_or(50).clamp(1, 200) };
-    let items = load_items(&app, &caller, find_lane(&lane)?, page).await?;
-    let next_before = next_before(&items, page);
-    Ok(Json(Items { items: items.into_iter().map(Item::from).collect(), next_before }))
+    Ok(Json(items::list(&app.env, &caller, items::lane(&lane)?, page).await?.into()))
 }
 
 /// One item.
@@ -130,8 +120,7 @@ pub(crate) async fn item(
     Reading(caller): Reading,
     Path((lane, id)): Path<(String, String)>,
 ) -> Result<Json<Item>, ApiError> {
-    let item = load_item(&app, &caller, find_lane(&lane)?, find_id(&id)?).await?;
-    Ok(Json(item.into()))
+    Ok(Json(items::get(&app.env, &caller, items::lane(&lane)?, find_id(&id)?).await?.into()))
 }
 
 /// Retries, skips or cancels an item.
@@ -144,65 +133,32 @@ pub(crate) async fn act(
     Writing(caller): Writing,
     Path((lane, id, action)): Path<(String, String, Action)>,
 ) -> Result<Json<Acted>, ApiError> {
-    let item = act_on(&app, &caller, find_lane(&lane)?, find_id(&id)?, action).await?;
-    let state = match (&item, action) {
-        (Some(item), _) => item.state,
-        (None, Action::Retry) => ItemState::Waiting,
-        (None, Action::Skip) => ItemState::Skipped,
-        (None, Action::Cancel) => ItemState::Cancelled,
-    };
-    Ok(Json(Acted { id, state, item: item.map(Item::from) }))
-}
-
-pub(crate) fn find_lane(name: &str) -> Result<&'static LaneEntry, ApiError> {
-    lanes::ALL.iter().find(|lane| lane.name == name).ok_or(ApiError::NotFound("lane"))
+    let acted = items::act(&app.env, &caller, items::lane(&lane)?, find_id(&id)?, action).await?;
+    Ok(Json(Acted::new(id, acted)))
 }
 
 pub(crate) fn find_id(text: &str) -> Result<ItemId, ApiError> {
     text.parse().map_err(|_| ApiError::NotFound("item"))
 }
 
-pub(crate) async fn load_items(
-    app: &App,
-    caller: &domain::Caller,
-    lane: &LaneEntry,
-    page: Page,
-) -> Result<Vec<store::queue::Item>, ApiError> {
-    Ok(app.env.db.session(async |conn| lane.queue().list(conn, app.env.clock.sql(), caller, page).await).await?)
+impl Acted {
+    /// `id`: the one that the item had.
+    pub fn new(id: String, items::Acted { state, item }: items::Acted) -> Self {
+        Self { id, state, item: item.map(Item::from) }
+    }
 }
 
-pub(crate) async fn load_item(
-    app: &App,
-    caller: &domain::Caller,
-    lane: &LaneEntry,
-    id: ItemId,
-) -> Result<store::queue::Item, ApiError> {
-    let item = app.env.db.session(async |conn| lane.queue().get(conn, app.env.clock.sql(), caller, id).await).await?;
-    item.ok_or(ApiError::NotFound("item"))
+impl From<Vec<store::queue::Counts>> for Queues {
+    fn from(counts: Vec<store::queue::Counts>) -> Self {
+        Self { queues: counts.into_iter().map(Queue::from).collect() }
+    }
 }
 
-/// Does what was asked and returns the item as it is now; none when it goes on under another id.
-pub(crate) async fn act_on(
-    app: &App,
-    caller: &domain::Caller,
-    lane: &LaneEntry,
-    id: ItemId,
-    action: Action,
-) -> Result<Option<store::queue::Item>, ApiError> {
-    let at = app.env.clock.sql();
-    let acted = app.env.db.write(async |tx| {
-        if !lane.queue().act(tx, at, caller, id, action).await? {
-            return Err(ApiError::NotFound("item"));
-        }
-        Ok(lane.queue().get(tx, at, caller, id).await?)
-    });
-    acted.await
-}
-
-/// Where the next page starts: after the last item of a full page.
-pub(crate) fn next_before(items: &[store::queue::Item], page: Page) -> Option<String> {
-    let is_full = i64::try_from(items.len()).is_ok_and(|n| n >= page.limit);
-    items.last().filter(|_| is_full).map(|item| item.id.clone())
+/// Of a page, and the item after which the next one begins.
+impl From<(Vec<store::queue::Item>, Option<String>)> for Items {
+    fn from((items, next_before): (Vec<store::queue::Item>, Option<String>)) -> Self {
+        Self { items: items.into_iter().map(Item::from).collect(), next_before }
+    }
 }
 
 impl From<store::queue::Counts> for Queue {

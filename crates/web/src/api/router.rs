@@ -46,7 +46,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(documents::create).limited(Limit::Document))
         .routes(routes!(documents::one))
         .routes(routes!(queues::list))
-        .routes(routes!(queues::items))
+        .routes(routes!(queues::page))
         .routes(routes!(queues::item))
         .routes(routes!(queues::act))
         .routes(routes!(workers::list))
@@ -146,7 +146,7 @@ fn pages() -> Router<App> {
         .route("/static/{hash}/{name}", get(ui::assets::serve))
 }
 
-/// What the API offers.
+/// The API's description.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     api().into_openapi()
 }

@@ -1,8 +1,9 @@
-//! Schedules, for whoever operates the installation.
+//! Schedules, for the operator of the installation.
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use engine::workers;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,12 +12,12 @@ use super::error::{ApiError, Problem};
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Schedules {
+pub struct Schedules {
     schedules: Vec<Schedule>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     name: String,
     /// Which lane gets its message.
     lane: String,
@@ -32,12 +33,8 @@ pub(crate) struct Schedule {
 #[utoipa::path(get, path = "/api/v1/schedules", tag = "workers",
     responses((status = 200, body = Schedules), (status = 404, body = Problem, description = "Not the operator's key")))]
 pub(crate) async fn list(State(app): State<App>, _: Operating) -> Result<Json<Schedules>, ApiError> {
-    let schedules = load(&app).await?.into_iter().map(Schedule::from).collect();
+    let schedules = workers::schedules(&app.env).await?.into_iter().map(Schedule::from).collect();
     Ok(Json(Schedules { schedules }))
-}
-
-pub(crate) async fn load(app: &App) -> Result<Vec<store::schedules::Schedule>, ApiError> {
-    Ok(app.env.db.session(async |conn| store::schedules::list(conn).await).await?)
 }
 
 impl From<store::schedules::Schedule> for Schedule {

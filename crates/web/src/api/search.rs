@@ -23,7 +23,7 @@ use crate::app::App;
 const MOST_CHARS: usize = 2_000;
 const MOST_HITS: i64 = 100;
 
-/// What a search answers, to programs and in a terminal alike.
+/// The answer to a search.
 #[derive(Serialize, ToSchema)]
 pub struct Found {
     /// The best first.
@@ -165,7 +165,7 @@ impl SearchQuery {
         }
     }
 
-    /// What is asked, or why it cannot be.
+    /// The checked query, or why it is refused.
     fn checked(self) -> Result<recall::Query, ApiError> {
         let refused = |what: &str| Err(ApiError::Malformed(StatusCode::BAD_REQUEST, what.into()));
         if self.q.trim().is_empty() {

@@ -7,12 +7,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::{JobKind, Secret, SourceId, SourceStatus, Transport};
-use engine::pull::connect::{self, ConnectError};
-use engine::pull::decisions;
-use engine::pull::jobs::{self as syncs, Asked};
-use engine::pull::words::{self, cadence};
+use engine::Env;
+use engine::pull::connect::ConnectError;
+use engine::pull::jobs::Asked;
+use engine::pull::words;
+use engine::sources::{self, NewSource};
 use serde::{Deserialize, Serialize};
-use store::{jobs, sources};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -21,16 +21,13 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Path};
 use crate::app::App;
 
-/// How many of the latest events a source tells.
-const EVENTS: i64 = 50;
-
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Sources {
+pub struct Sources {
     sources: Vec<Source>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Source {
+pub struct Source {
     id: Uuid,
     /// The name of its provider, as in `/oauth/{provider}/authorize`.
     #[schema(example = "hubspot")]
@@ -65,7 +62,7 @@ pub(crate) struct Source {
 
 /// What is wrong, and what to do about it.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct InWords {
+pub struct InWords {
     what: String,
     todo: String,
 }
@@ -77,8 +74,8 @@ impl From<words::Trouble> for InWords {
 }
 
 impl Source {
-    fn new(app: &App, source: sources::Source) -> Self {
-        let who = app.env.providers.label(&source.provider);
+    pub fn new(env: &Env, source: store::sources::Source) -> Self {
+        let who = env.providers.label(&source.provider);
         Self {
             trouble: words::of_source(who, &source).map(InWords::from),
             id: source.id,
@@ -104,13 +101,18 @@ impl Source {
 /// The tenant's sources, the oldest first.
 #[utoipa::path(get, path = "/api/v1/sources", tag = "sources", responses((status = 200, body = Sources)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Sources>, ApiError> {
-    let listed = app.env.db.read(&caller, async |tx| sources::list(tx, caller.tenant_id, None).await).await?;
-    Ok(Json(Sources { sources: listed.into_iter().map(|source| Source::new(&app, source)).collect() }))
+    Ok(Json(Sources::new(&app.env, sources::list(&app.env, &caller).await?)))
+}
+
+impl Sources {
+    pub fn new(env: &Env, sources: Vec<store::sources::Source>) -> Self {
+        Self { sources: sources.into_iter().map(|source| Source::new(env, source)).collect() }
+    }
 }
 
 /// A source with what it brought, what that took, and what happened lately.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct WholeSource {
+pub struct WholeSource {
     #[serde(flatten)]
     source: Source,
     document_types: Vec<OfType>,
@@ -120,7 +122,7 @@ pub(crate) struct WholeSource {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct OfType {
+pub struct OfType {
     #[schema(example = "hubspot.contact")]
     document_type: String,
     documents: i64,
@@ -128,7 +130,7 @@ pub(crate) struct OfType {
 
 /// What embedding took, over the jobs that are still known.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Spend {
+pub struct Spend {
     embed_calls: i64,
     embed_texts: i64,
     /// Estimated.
@@ -139,8 +141,8 @@ pub(crate) struct Spend {
     cost_micros_per_1000_documents: Option<i64>,
 }
 
-impl From<jobs::Spend> for Spend {
-    fn from(spend: jobs::Spend) -> Self {
+impl From<store::jobs::Spend> for Spend {
+    fn from(spend: store::jobs::Spend) -> Self {
         Self {
             embed_calls: spend.embed_calls,
             embed_texts: spend.embed_texts,
@@ -152,7 +154,7 @@ impl From<jobs::Spend> for Spend {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SourceEvent {
+pub struct SourceEvent {
     /// good, info or trouble.
     #[schema(example = "good")]
     tone: String,
@@ -161,8 +163,8 @@ pub(crate) struct SourceEvent {
     at: DateTime<Utc>,
 }
 
-impl From<sources::Event> for SourceEvent {
-    fn from(event: sources::Event) -> Self {
+impl From<store::sources::Event> for SourceEvent {
+    fn from(event: store::sources::Event) -> Self {
         Self { tone: event.tone, what: event.what, job_id: event.job_id, at: event.at }
     }
 }
@@ -175,27 +177,19 @@ pub(crate) async fn one(
     Reading(caller): Reading,
     Path(id): Path<Uuid>,
 ) -> Result<Json<WholeSource>, ApiError> {
-    let (id, tenant_id) = (SourceId(id), caller.tenant_id);
-    let loaded = app.env.db.read(&caller, async |tx| {
-        let Some(source) = sources::get(tx, tenant_id, id).await? else { return Ok(None) };
-        let counts = sources::counts(tx, tenant_id, id).await?;
-        let spend = jobs::spend(tx, tenant_id, id).await?;
-        Ok(Some((source, counts, spend, sources::events(tx, tenant_id, Some(id), EVENTS).await?)))
-    });
-    let (source, counts, spend, events) = loaded.await?.ok_or(ApiError::NotFound("source"))?;
-    let of_type = |(document_type, documents)| OfType { document_type, documents };
-    Ok(Json(WholeSource {
-        source: Source::new(&app, source),
-        document_types: counts.into_iter().map(of_type).collect(),
-        spend: spend.into(),
-        events: events.into_iter().map(SourceEvent::from).collect(),
-    }))
+    Ok(Json(WholeSource::new(&app.env, sources::whole(&app.env, &caller, SourceId(id)).await?)))
 }
 
-/// One of the caller's sources.
-pub(crate) async fn load(app: &App, caller: &domain::Caller, id: SourceId) -> Result<sources::Source, ApiError> {
-    let found = app.env.db.read(caller, async |tx| sources::get(tx, caller.tenant_id, id).await).await?;
-    found.ok_or(ApiError::NotFound("source"))
+impl WholeSource {
+    pub fn new(env: &Env, whole: sources::WholeSource) -> Self {
+        let of_type = |(document_type, documents)| OfType { document_type, documents };
+        Self {
+            source: Source::new(env, whole.source),
+            document_types: whole.counts.into_iter().map(of_type).collect(),
+            spend: whole.spend.into(),
+            events: whole.events.into_iter().map(SourceEvent::from).collect(),
+        }
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -228,72 +222,24 @@ pub(crate) async fn create(
     Writing(caller): Writing,
     extract::Json(new): extract::Json<AddSource>,
 ) -> Result<(StatusCode, Json<Source>), ApiError> {
-    let id = add(&app, &caller, new).await?;
-    Ok((StatusCode::CREATED, Json(Source::new(&app, load(&app, &caller, id).await?))))
-}
-
-/// Connects a source, for the API and the page.
-pub(crate) async fn add(app: &App, caller: &domain::Caller, new: AddSource) -> Result<SourceId, ApiError> {
-    let tenant_id = caller.tenant_id;
-    let provider = app.env.providers.named(&new.provider).map_err(|unknown| malformed(unknown.to_string()))?;
-    let id = match (new.fixtures, new.key) {
-        (true, Some(_)) => return Err(malformed("either a key or fixtures, not both")),
-        (true, None) if !app.env.providers.uses_fixtures() => {
-            let what = "sample data can be connected where INTEGRATIONS_USE_FIXTURES=true was set at start";
-            return Err(ApiError::NotConnected(StatusCode::CONFLICT, what.into()));
-        }
-        (true, None) => connect::with_fixtures(&app.env, tenant_id, provider).await?,
-        (false, None) => {
-            let (who, base_url) = (provider.label, app.env.config.base_url());
-            let or_key =
-                provider.key.as_ref().map(|key| format!(", or send the `key` of {}", key.of)).unwrap_or_default();
-            let what = format!(
-                "{who} asks a person: open {base_url}/oauth/{provider}/authorize in a browser that is signed in here{or_key}"
-            );
-            return Err(ApiError::NotConnected(StatusCode::CONFLICT, what));
-        }
-        (false, Some(key)) => {
-            let transport = asked_transport(new.transport)?;
-            let key = Secret::new(key.reveal().trim());
-            if key.reveal().is_empty() {
-                return Err(malformed("the key is empty"));
-            }
-            if let Some(id) = new.source_id {
-                load(app, caller, SourceId(id)).await?;
-            }
-            // In a task of its own: whoever asked may go, and what the provider said is stored all the same.
-            let (env, reconnect) = (app.env.clone(), new.source_id.map(SourceId));
-            let connecting =
-                tokio::spawn(
-                    async move { connect::with_key(&env, tenant_id, provider, &key, reconnect, transport).await },
-                );
-            connecting.await.map_err(|_| interrupted())??
-        }
-    };
-    tracing::info!(source.id = %id, tenant.id = %tenant_id, "{provider} source {id} was connected by key {}", caller.key_id);
-    Ok(id)
-}
-
-/// The task that connects died; without what it said, which can hold anything.
-pub(crate) fn interrupted() -> ApiError {
-    ApiError::Internal(anyhow::anyhow!("connecting a source was interrupted"))
-}
-
-/// How a source that a person connects is read.
-pub(crate) fn asked_transport(asked: Option<Transport>) -> Result<Transport, ApiError> {
-    match asked.unwrap_or_default() {
-        Transport::Fixtures => Err(malformed("transport is rest or mcp; sample data is connected with `fixtures`")),
-        transport => Ok(transport),
-    }
+    let AddSource { provider, key, fixtures, transport, source_id } = new;
+    let new = NewSource { provider, key, fixtures, transport, replaces: source_id.map(SourceId) };
+    let id = sources::connect(&app.env, &caller, new).await?;
+    Ok((StatusCode::CREATED, Json(Source::new(&app.env, sources::get(&app.env, &caller, id).await?))))
 }
 
 impl From<ConnectError> for ApiError {
     fn from(error: ConnectError) -> Self {
         let status = match error {
             ConnectError::Store(error) => return error.into(),
+            ConnectError::Invalid(what) => return Self::Malformed(StatusCode::BAD_REQUEST, what),
+            ConnectError::NoSource => return Self::NotFound("source"),
+            ConnectError::Interrupted => return Self::Internal(error.into()),
             ConnectError::NotSetUp(..)
             | ConnectError::OtherAccount(..)
             | ConnectError::Meanwhile
+            | ConnectError::SamplesOff
+            | ConnectError::InBrowser { .. }
             | ConnectError::Forgotten => StatusCode::CONFLICT,
             ConnectError::Denied(..) => StatusCode::FORBIDDEN,
             ConnectError::OurClient(_) | ConnectError::Trouble(_) => StatusCode::BAD_GATEWAY,
@@ -326,22 +272,9 @@ pub(crate) async fn change(
     Path(id): Path<Uuid>,
     extract::Json(wanted): extract::Json<ChangeSource>,
 ) -> Result<Json<Source>, ApiError> {
-    let every = cadence::checked(Duration::from_secs(wanted.sync_every_secs)).map_err(malformed)?;
-    set_sync_every(&app, &caller, SourceId(id), every).await?;
-    Ok(Json(Source::new(&app, load(&app, &caller, SourceId(id)).await?)))
-}
-
-pub(crate) async fn set_sync_every(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    every: Duration,
-) -> Result<(), ApiError> {
-    if decisions::set_sync_every(&app.env, caller.tenant_id, id, every).await? {
-        Ok(())
-    } else {
-        Err(ApiError::NotFound("source"))
-    }
+    let (id, every) = (SourceId(id), Duration::from_secs(wanted.sync_every_secs));
+    sources::set_sync_every(&app.env, &caller, id, every).await?;
+    Ok(Json(Source::new(&app.env, sources::get(&app.env, &caller, id).await?)))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -353,7 +286,7 @@ pub(crate) struct SyncSource {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SyncAsked {
+pub struct SyncAsked {
     pub job_id: Uuid,
     /// False: this job was under way already, and another one runs after it.
     pub is_new: bool,
@@ -379,19 +312,7 @@ pub(crate) async fn sync(
     wanted: Option<extract::Json<SyncSource>>,
 ) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
     let kind = wanted.and_then(|extract::Json(wanted)| wanted.kind);
-    Ok((StatusCode::ACCEPTED, Json(start_sync(&app, &caller, SourceId(id), kind).await?.into())))
-}
-
-pub(crate) async fn start_sync(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    kind: Option<JobKind>,
-) -> Result<Asked, ApiError> {
-    if matches!(kind, Some(JobKind::Push | JobKind::Backfill)) {
-        return Err(malformed("kind is full or delta"));
-    }
-    syncs::sync(&app.env, caller.tenant_id, id, kind, &caller.key_name).await?.ok_or(ApiError::NotFound("source"))
+    Ok((StatusCode::ACCEPTED, Json(sources::sync(&app.env, &caller, SourceId(id), kind).await?.into())))
 }
 
 /// Stops syncing a source until it is resumed. What runs stops at its next page.
@@ -402,7 +323,7 @@ pub(crate) async fn pause(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    set_paused(&app, &caller, SourceId(id), true).await?;
+    sources::pause(&app.env, &caller, SourceId(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -414,25 +335,8 @@ pub(crate) async fn resume(
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    set_paused(&app, &caller, SourceId(id), false).await?;
+    sources::resume(&app.env, &caller, SourceId(id)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-pub(crate) async fn set_paused(
-    app: &App,
-    caller: &domain::Caller,
-    id: SourceId,
-    is_paused: bool,
-) -> Result<(), ApiError> {
-    let is_there = match is_paused {
-        true => syncs::pause_source(&app.env, caller.tenant_id, id).await?,
-        false => syncs::resume_source(&app.env, caller.tenant_id, id).await?,
-    };
-    if is_there { Ok(()) } else { Err(ApiError::NotFound("source")) }
-}
-
-fn malformed(what: impl Into<String>) -> ApiError {
-    ApiError::Malformed(StatusCode::BAD_REQUEST, what.into())
 }
 
 #[cfg(test)]
@@ -452,12 +356,5 @@ mod tests {
         assert_eq!(status(ConnectError::Refused("HubSpot refused the key or token".into())), 400);
         assert_eq!(status(ConnectError::OurClient("HubSpot")), 502);
         assert_eq!(status(ConnectError::Store(store::Error::TimedOut)), 503);
-    }
-
-    #[test]
-    fn sample_data_is_no_transport_that_one_asks_for() {
-        assert!(matches!(asked_transport(None), Ok(Transport::Rest)));
-        assert!(matches!(asked_transport(Some(Transport::Mcp)), Ok(Transport::Mcp)));
-        assert!(asked_transport(Some(Transport::Fixtures)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What a service's vectors took, by month and model.
+//! The cost of a service's vectors, by month and model.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +16,7 @@ use crate::app::App;
 const MOST_ROWS: i64 = 24;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// The newest first. Vectors that are made on this machine cost nothing and are not among them.
     months: Vec<UsedMonth>,
     /// What they may cost in a month (`EMBED_MONTHLY_CAP`), in millionths of a dollar; none: no cap.
@@ -24,7 +24,7 @@ pub(crate) struct Usage {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct UsedMonth {
+pub struct UsedMonth {
     /// Its first day; months are UTC's.
     month: NaiveDate,
     model: String,

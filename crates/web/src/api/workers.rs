@@ -1,8 +1,9 @@
-//! Workers, for whoever operates the installation.
+//! Workers, for the operator of the installation.
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use engine::workers;
 use serde::Serialize;
 use store::workers::LaneState;
 use utoipa::ToSchema;
@@ -14,12 +15,12 @@ use super::extract::Path;
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Workers {
+pub struct Workers {
     workers: Vec<Worker>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Worker {
+pub struct Worker {
     id: Uuid,
     /// alive, late, stalled, dead or stopped.
     #[schema(example = "alive")]
@@ -45,7 +46,7 @@ pub(crate) struct Worker {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct WorkerLane {
+pub struct WorkerLane {
     lane: String,
     lease_secs: i32,
     holding: i32,
@@ -61,29 +62,21 @@ pub(crate) struct WorkerLane {
 #[utoipa::path(get, path = "/api/v1/workers", tag = "workers",
     responses((status = 200, body = Workers), (status = 404, body = Problem, description = "Not the operator's key")))]
 pub(crate) async fn list(State(app): State<App>, _: Operating) -> Result<Json<Workers>, ApiError> {
-    let workers = load(&app).await?.into_iter().map(Worker::from).collect();
-    Ok(Json(Workers { workers }))
+    Ok(Json(workers::list(&app.env).await?.into()))
 }
 
 /// One worker.
 #[utoipa::path(get, path = "/api/v1/workers/{id}", tag = "workers", params(("id" = Uuid, Path)),
     responses((status = 200, body = Worker), (status = 404, body = Problem)))]
 pub(crate) async fn one(State(app): State<App>, _: Operating, Path(id): Path<Uuid>) -> Result<Json<Worker>, ApiError> {
-    let found = load(&app).await?.into_iter().find(|(worker, _)| worker.id == id);
+    let found = workers::list(&app.env).await?.into_iter().find(|(worker, _)| worker.id == id);
     Ok(Json(found.ok_or(ApiError::NotFound("worker"))?.into()))
 }
 
-/// Workers and their lanes.
-pub(crate) async fn load(app: &App) -> Result<Vec<(store::workers::Worker, Vec<LaneState>)>, ApiError> {
-    let loaded = app.env.db.session(async |conn| {
-        let workers = engine::health::list_workers(&app.env, conn).await?;
-        let ids: Vec<Uuid> = workers.iter().map(|worker| worker.id).collect();
-        let lanes = store::workers::lanes_of(conn, &ids).await?;
-        Ok((workers, lanes))
-    });
-    let (workers, lanes) = loaded.await?;
-    let lanes_of = |id: Uuid| lanes.iter().filter(|(of, _)| *of == id).map(|(_, lane)| lane.clone()).collect();
-    Ok(workers.into_iter().map(|worker| (lanes_of(worker.id), worker)).map(|(lanes, worker)| (worker, lanes)).collect())
+impl From<Vec<(store::workers::Worker, Vec<LaneState>)>> for Workers {
+    fn from(workers: Vec<(store::workers::Worker, Vec<LaneState>)>) -> Self {
+        Self { workers: workers.into_iter().map(Worker::from).collect() }
+    }
 }
 
 impl From<(store::workers::Worker, Vec<LaneState>)> for Worker {

@@ -1,4 +1,4 @@
-//! Activities on pages: a row in a list, one with everything it carries, and those of nobody we know.
+//! Activities on pages: a row in a list, one with everything it carries, and those without a contact.
 
 use askama::Template;
 use axum::body::Body;
@@ -10,12 +10,12 @@ use chrono::{DateTime, Utc};
 use domain::activity::SKIPPED;
 use domain::shown::{bytes, clipped, number, plural, shown_lines};
 use domain::{ActivityId, ActivityType, ContactId, ProcessingStatus, Scope};
-use engine::activities as desk;
+use engine::{ActError, activities, contacts};
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use serde_json::Value;
-use store::activities::{self, Activity, Of, Wanted};
-use store::contacts::{self, Contact};
+use store::activities::{Activity, Attachment, Of, Wanted};
+use store::contacts::Contact;
 use store::memory::documents;
 use uuid::Uuid;
 
@@ -27,8 +27,6 @@ use super::layout::Layout;
 use super::signin::safe_next;
 use super::text::{Badge, When};
 use super::{Posted, Visitor, html};
-use crate::api::activities::{link_to, load_list};
-use crate::api::contacts::{AddContact, ContactsQuery, add};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::api::recordings;
@@ -148,15 +146,15 @@ pub(crate) async fn show(
     Query(query): Query<DoneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let loaded = app.env.db.read(&visitor, async |tx| {
-        let Some(activity) = activities::get(tx, visitor.tenant_id, ActivityId(id)).await? else {
+        let Some(activity) = store::activities::get(tx, visitor.tenant_id, ActivityId(id)).await? else {
             return Ok(None);
         };
         let contact = match activity.contact_id {
-            Some(id) => contacts::get(tx, visitor.tenant_id, ContactId(id)).await?,
+            Some(id) => store::contacts::get(tx, visitor.tenant_id, ContactId(id)).await?,
             None => None,
         };
         let document = documents::of_activity(tx, visitor.tenant_id, ActivityId(id)).await?;
-        let files = activities::attachments(tx, visitor.tenant_id, ActivityId(id)).await?;
+        let files = store::activities::attachments(tx, visitor.tenant_id, ActivityId(id)).await?;
         Ok(Some((activity, contact, document, files)))
     });
     let (activity, contact, document, files) = loaded.await?.ok_or(ApiError::NotFound("activity"))?;
@@ -168,7 +166,7 @@ pub(crate) async fn show(
     if matches!(activity.processing_status, ProcessingStatus::Raw | ProcessingStatus::Processing) {
         card.actions.push(Button { label: "Skip", href: format!("{}/skip", card.href) });
     }
-    let file = |(nth, file): (usize, &activities::Attachment)| File {
+    let file = |(nth, file): (usize, &Attachment)| File {
         href: format!("/activities/{id}/attachments/{nth}"),
         name: clipped(&file.name, 120),
         note: format!(
@@ -210,7 +208,7 @@ pub(crate) async fn attachment(
     Path((id, nth)): Path<(Uuid, usize)>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (id, tenant_id) = (ActivityId(id), visitor.tenant_id);
-    let files = app.env.db.read(&visitor, async |tx| activities::attachments(tx, tenant_id, id).await).await?;
+    let files = app.env.db.read(&visitor, async |tx| store::activities::attachments(tx, tenant_id, id).await).await?;
     let file = files.get(nth).ok_or(ApiError::NotFound("file"))?;
     let key = file.blob_key.parse().map_err(|_| ApiError::NotFound("file"))?;
     let (_, pieces) = app.env.blobs.get_stream(visitor.tenant_id, &key).await?.ok_or(ApiError::NotFound("file"))?;
@@ -249,19 +247,21 @@ pub(crate) async fn act(
     Posted { caller, form }: Posted<ActForm>,
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
-    let (is_done, flash) = match action.as_str() {
-        "retry" => (desk::retry(&app.env, caller.tenant_id, ActivityId(id)).await?, Flash::Retried),
-        "skip" => {
-            let by = clipped(&caller.key_name, 60);
-            (desk::skip(&app.env, caller.tenant_id, ActivityId(id), &by).await?, Flash::Skipped)
-        }
+    let here = format!("/activities/{id}");
+    let (done, flash) = match action.as_str() {
+        "retry" => (activities::retry(&app.env, &caller, ActivityId(id)).await, Flash::Retried),
+        "skip" => (activities::skip(&app.env, &caller, ActivityId(id)).await, Flash::Skipped),
         _ => return Err(ApiError::NotFound("page")),
     };
-    let back = match safe_next(&form.back) {
-        "/" => format!("/activities/{id}"),
-        back => back.to_owned(),
+    let flash = match done {
+        Ok(()) => flash,
+        Err(ActError::Conflict(_) | ActError::NotFound(_)) => Flash::Moved,
+        Err(error) => return Err(error.into()),
     };
-    Ok(if is_done { flash } else { Flash::Moved }.back(&back))
+    Ok(flash.back(match safe_next(&form.back) {
+        "/" => &here,
+        back => back,
+    }))
 }
 
 #[derive(Template)]
@@ -283,16 +283,17 @@ pub(crate) async fn unmatched(
     Query(query): Query<DoneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let wanted = Wanted { of: Of::Unmatched, before: query.before.map(ActivityId), limit: PAGE };
-    let listed = load_list(&app, &visitor, wanted).await?;
-    let all = ContactsQuery { q: None, before: None, limit: Some(OFFERED) };
-    let (known, _) = crate::api::contacts::load_list(&app, &visitor, &all).await?;
+    let (listed, next) = activities::list(&app.env, &visitor, wanted).await?;
+    let (known, _) = contacts::list(&app.env, &visitor, None, None, OFFERED).await?;
     let now = app.env.clock.now();
-    let is_more = listed.len() as i64 == PAGE;
     html(&UnmatchedPage {
         layout: Layout::new(&visitor, now, "Unmatched", "/activities"),
         flash: query.done.in_words(),
-        count: if is_more { format!("{}+", number(PAGE)) } else { plural(listed.len() as i64, "event", "events") },
-        older: listed.last().filter(|_| is_more).map(|last| format!("/unmatched?before={}", last.id)),
+        count: match next {
+            Some(_) => format!("{}+", number(PAGE)),
+            None => plural(listed.len() as i64, "event", "events"),
+        },
+        older: next.map(|before| format!("/unmatched?before={before}")),
         rows: listed.iter().map(|activity| Row::new(activity, now)).collect(),
         offered: known.iter().map(offer).collect(),
         may_act: visitor.may(Scope::Write),
@@ -323,47 +324,29 @@ pub(crate) async fn link(
     caller.need(Scope::Write)?;
     let id = ActivityId(id);
     let contact_id = match form.is_new {
-        Some(_) => match contact_of(&app, &caller, id).await {
+        Some(_) => match contacts::of_activity(&app.env, &caller, id).await {
             Ok(contact_id) => Some(contact_id),
-            Err(ApiError::Malformed(..)) => return Ok(Flash::NoAddress.back("/unmatched")),
-            Err(error) => return Err(error),
+            Err(ActError::Invalid(_)) => return Ok(Flash::NoAddress.back("/unmatched")),
+            Err(error) => return Err(error.into()),
         },
         None => chosen(&app, &caller, form.contact.trim()).await?,
     };
     let Some(contact_id) = contact_id else { return Ok(Flash::Unknown.back("/unmatched")) };
-    match link_to(&app, &caller, id, contact_id, form.add_address.is_some() || form.is_new.is_some()).await {
+    let is_address_theirs = form.add_address.is_some() || form.is_new.is_some();
+    match activities::link(&app.env, &caller, id, contact_id, is_address_theirs).await {
         Ok(_) => Ok(Flash::Linked.back("/unmatched")),
-        Err(ApiError::NotFound(_)) => Ok(Flash::Unknown.back("/unmatched")),
-        Err(error) => Err(error),
+        Err(ActError::NotFound(_)) => Ok(Flash::Unknown.back("/unmatched")),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// Whoever has the activity's address by now, else a new contact of it.
-async fn contact_of(app: &App, caller: &domain::Caller, id: ActivityId) -> Result<ContactId, ApiError> {
-    let found = app.env.db.session(async |conn| {
-        let Some(activity) = activities::get(conn, caller.tenant_id, id).await? else { return Ok(None) };
-        let party = activity.party().unwrap_or_default().to_owned();
-        let known = contacts::find(conn, caller.tenant_id, &party).await?;
-        Ok(Some((activity, party, known)))
-    });
-    let (activity, party, known) = found.await?.ok_or(ApiError::NotFound("activity"))?;
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let name = activity.metadata.get("from_name").and_then(Value::as_str).map(str::to_owned);
-    let (email, phone_number) = if party.contains('@') { (Some(party), None) } else { (None, Some(party)) };
-    let first_name = name.or_else(|| email.as_deref()?.split('@').next().map(str::to_owned));
-    add(app, caller, AddContact { email, phone_number, first_name, last_name: None, company: None, tags: Vec::new() })
-        .await
-}
-
-/// One of those offered, by its number, or the only one that the text finds.
-async fn chosen(app: &App, caller: &domain::Caller, text: &str) -> Result<Option<ContactId>, ApiError> {
+/// Finds the contact that was typed: one of those offered, by its number, or the only one that the text finds.
+async fn chosen(app: &App, caller: &domain::Caller, text: &str) -> Result<Option<ContactId>, ActError> {
     let number: Option<i64> = text.split_whitespace().next().and_then(|number| number.parse().ok());
     if let Some(number) = number {
-        let contact = match crate::api::contacts::load(app, caller, ContactId(number)).await {
+        let contact = match contacts::get(&app.env, caller, ContactId(number)).await {
             Ok(contact) => Some(contact),
-            Err(ApiError::NotFound(_)) => None,
+            Err(ActError::NotFound(_)) => None,
             Err(error) => return Err(error),
         };
         if contact.is_some_and(|contact| text == offer(&contact) || text == number.to_string()) {
@@ -373,7 +356,6 @@ async fn chosen(app: &App, caller: &domain::Caller, text: &str) -> Result<Option
     if text.is_empty() {
         return Ok(None);
     }
-    let query = ContactsQuery { q: Some(text.to_owned()), before: None, limit: Some(2) };
-    let (found, _) = crate::api::contacts::load_list(app, caller, &query).await?;
+    let (found, _) = contacts::list(&app.env, caller, Some(text), None, 2).await?;
     Ok(if let [one] = found.as_slice() { Some(ContactId(one.id)) } else { None })
 }

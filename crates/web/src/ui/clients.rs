@@ -1,13 +1,12 @@
 //! Clients: whom the tenant does business with, and one with what is known of it, fact by fact with the documents that say so.
 
-use std::collections::HashMap;
-
 use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::ClientId;
 use domain::shown::{clipped, money, plural, shown_lines};
+use engine::clients::{self, WholeClient};
 use engine::lanes::client_facts::{label, said};
 use engine::pull::words::facts::{in_order, in_words};
 use engine::pull::words::in_a_row;
@@ -18,16 +17,16 @@ use uuid::Uuid;
 use super::layout::Layout;
 use super::text::When;
 use super::{Visitor, html};
-use crate::api::clients::{ClientsQuery, Loaded, load, load_list, said_by};
+use crate::api::clients::ClientsQuery;
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
 use crate::app::App;
 
 const HERE: &str = "/clients";
 const LISTED: i64 = 200;
-/// So many people of a client are shown.
+/// How many people of a client are shown.
 const PEOPLE: usize = 25;
-/// So many documents of a fact are named at once; the rest is folded away.
+/// How many documents of a fact are named at once; the rest is folded away.
 const NAMED: usize = 4;
 
 #[derive(Template)]
@@ -93,7 +92,7 @@ fn source(client: &Client) -> String {
     clipped(client.source_name.as_deref().unwrap_or_default(), 60)
 }
 
-/// What one wants to know first.
+/// The facts that matter first, on one line.
 fn highlights(facts: &Value) -> String {
     let mut known = Vec::new();
     if let Some(n) = facts.get("open_deals").and_then(Value::as_array).map(Vec::len).filter(|n| *n > 0) {
@@ -113,8 +112,8 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query<ClientsQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let query = ClientsQuery { limit: Some(LISTED), grouped: true, ..query };
-    let (listed, now) = (load_list(&app, &visitor, &query).await?, app.env.clock.now());
+    let listed = clients::list(&app.env, &visitor, query.q.as_deref(), true, LISTED).await?;
+    let now = app.env.clock.now();
     let providers = app.env.providers.all().iter().filter(|provider| !provider.clients.is_empty());
     let providers: Vec<&str> = providers.map(|provider| provider.label).collect();
     html(&ClientsPage {
@@ -140,7 +139,7 @@ struct ClientPage {
     records: Vec<(String, &'static str)>,
     at: When,
     facts: Vec<FactPart>,
-    /// Who works there, and how many of them are not shown.
+    /// The people who work there, and how many of them are not shown.
     people: Vec<ClientRow>,
     more_people: Option<String>,
     alike: Vec<ClientRow>,
@@ -186,12 +185,12 @@ pub(crate) async fn show(
     visitor: Visitor,
     Path(id): Path<Uuid>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let loaded = load(&app, &visitor, ClientId(id)).await?;
-    let Loaded { client, cited, alike, n_alike } = &loaded;
+    let whole = clients::whole(&app.env, &visitor, ClientId(id)).await?;
+    let WholeClient { client, cited, alike, n_alike } = &whole;
     let (now, name) = (app.env.clock.now(), clipped(&client.client_name, 120));
     let told = |fact: &str, text: &Option<String>| {
         let text = text.as_deref().filter(|text| !text.trim().is_empty())?;
-        Some(FactPart { text: shown_lines(text), ..FactPart::new(client, cited, fact, &Value::Null) })
+        Some(FactPart { text: shown_lines(text), ..FactPart::new(&whole, fact, &Value::Null) })
     };
     let record = cited.values().find(|cited| Some(&cited.external_id) == client.external_id.as_ref());
     let record = record.map(|cited| (format!("/documents/{}", cited.id), "its record"));
@@ -208,7 +207,7 @@ pub(crate) async fn show(
         at: When::new(client.updated_at, now),
         facts: in_order(&client.key_facts)
             .into_iter()
-            .map(|(fact, value)| FactPart::new(client, cited, fact, value))
+            .map(|(fact, value)| FactPart::new(&whole, fact, value))
             .filter(|part| !part.text.is_empty() || part.table.is_some())
             .collect(),
         people: people.iter().take(PEOPLE).map(|person| ClientRow::person(person, now)).collect(),
@@ -225,8 +224,8 @@ fn more_people(n_people: usize, n_others: usize, n_alike: i64) -> Option<String>
 }
 
 impl FactPart {
-    fn new(client: &Client, cited: &HashMap<Uuid, Cited>, fact: &str, value: &Value) -> Self {
-        let said_by = said_by(client, cited, fact);
+    fn new(whole: &WholeClient, fact: &str, value: &Value) -> Self {
+        let said_by = whole.documents_of(fact);
         let table = table(fact, value, &said_by);
         let mut documents: Vec<Link> = said_by.iter().map(|cited| Link::new(cited)).collect();
         let more = documents.split_off(documents.len().min(NAMED));
@@ -298,7 +297,7 @@ fn first_of(texts: [String; 2]) -> String {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// A provider's date as people write one; whatever else as it is.
+/// Shows a provider's date as people write one, anything else as it is.
 fn day(text: &str) -> String {
     let date = text.get(..10).and_then(|day| day.parse::<NaiveDate>().ok());
     date.map_or_else(|| text.to_owned(), |date| date.format("%-d %b %Y").to_string())

@@ -7,16 +7,17 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use domain::shown::clipped;
 use domain::{ActivityId, ContactId, Scope};
+use engine::ActError;
 use serde::Deserialize;
 use store::activities::Of;
-use store::contacts::{self, Contact};
+use store::contacts::{self, Contact, NewContact};
 
 use super::activities::DoneQuery;
 use super::card::Card;
 use super::layout::Layout;
 use super::text::When;
 use super::{Posted, Visitor, feed, html};
-use crate::api::contacts::{AddContact, ContactsQuery, add, load_list};
+use crate::api::contacts::ContactsQuery;
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
 use crate::app::App;
@@ -65,7 +66,8 @@ pub(crate) async fn list(
 }
 
 async fn page(app: &App, visitor: &Visitor, query: &ContactsQuery, trouble: String) -> Result<Response, ApiError> {
-    let (listed, next) = load_list(app, visitor, query).await?;
+    let (limit, before) = (query.limit.unwrap_or(50).clamp(1, 200), query.before.map(ContactId));
+    let (listed, next) = engine::contacts::list(&app.env, visitor, query.q.as_deref(), before, limit).await?;
     let q = query.q.clone().unwrap_or_default();
     let older = next.map(|before| {
         let q = percent_encoding::utf8_percent_encode(&q, percent_encoding::NON_ALPHANUMERIC);
@@ -102,23 +104,23 @@ pub(crate) async fn create(
     Posted { caller, form }: Posted<AddForm>,
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
-    let new = AddContact {
+    let new = NewContact {
         email: Some(form.email),
         phone_number: Some(form.phone_number),
         first_name: Some(form.first_name),
         last_name: Some(form.last_name),
         company: Some(form.company),
-        tags: Vec::new(),
+        ..NewContact::default()
     };
-    match add(&app, &caller, new).await {
+    match engine::contacts::create(&app.env, &caller, new).await {
         Ok(id) => Ok((StatusCode::SEE_OTHER, [(LOCATION, format!("/contacts/{id}"))]).into_response()),
-        Err(ApiError::Malformed(status, what)) => {
+        Err(ActError::Invalid(what)) => {
             let none = ContactsQuery { q: None, before: None, limit: None };
             let mut response = page(&app, &Visitor(caller), &none, what).await?;
-            *response.status_mut() = status;
+            *response.status_mut() = StatusCode::BAD_REQUEST;
             Ok(response)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

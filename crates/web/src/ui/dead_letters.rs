@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::Scope;
 use domain::shown::{clipped, number, plural};
+use engine::activities;
 use serde::Deserialize;
 use store::dead_letters::DeadLetter;
 use uuid::Uuid;
@@ -16,7 +17,6 @@ use super::layout::Layout;
 use super::signin::safe_next;
 use super::text::When;
 use super::{Posted, Visitor, html};
-use crate::api::dead_letters::{load_list, replay_all};
 use crate::api::error::ApiError;
 use crate::api::extract::{Query, blank_is_none};
 use crate::app::App;
@@ -81,7 +81,7 @@ pub(crate) async fn show(
     visitor: Visitor,
     Query(query): Query<LettersQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (listed, next) = load_list(&app, &visitor, query.before, PAGE).await?;
+    let (listed, next) = activities::dead_letters(&app.env, &visitor, query.before, PAGE).await?;
     let now = app.env.clock.now();
     let address = |before: i64| format!("{HERE}?before={before}");
     let ids: Vec<String> = listed.iter().map(|letter| letter.activity.id.to_string()).collect();
@@ -113,7 +113,7 @@ pub(crate) async fn replay(
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
     let ids: Vec<Uuid> = form.ids.split(',').filter_map(|id| id.parse().ok()).take(PAGE as usize).collect();
-    let replayed = replay_all(&app, &caller, &ids).await?;
+    let replayed = activities::replay(&app.env, &caller, &ids).await?;
     let back = match safe_next(&form.back) {
         "/" => HERE,
         back => back,

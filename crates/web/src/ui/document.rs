@@ -7,7 +7,8 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
-use domain::{ActivityId, BlobKey, DocumentType, ProcessingStatus, hex};
+use domain::{ActivityId, BlobKey, DocumentId, DocumentType, ProcessingStatus, hex};
+use engine::documents::{self, Chunk, WholeDocument};
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
 use store::memory::Document;
@@ -16,7 +17,6 @@ use uuid::Uuid;
 use super::layout::Layout;
 use super::text::{Badge, When};
 use super::{Visitor, html};
-use crate::api::documents::{Chunk, Loaded, load};
 use crate::api::error::ApiError;
 use crate::api::extract::Path;
 use crate::app::App;
@@ -36,7 +36,7 @@ struct DocumentPage {
     badge: Badge,
     story: &'static str,
     facts: Vec<Fact>,
-    /// What is known of the client that it is a record of.
+    /// The page of the client that it is a record of.
     client: Option<String>,
     /// Its tombstone, and nothing else.
     is_deleted: bool,
@@ -60,7 +60,7 @@ struct Fact {
 }
 
 struct Original {
-    /// What it is, or why it is not here.
+    /// Says what it is, or why it is not here.
     what: String,
     /// Type, size and hash.
     facts: Vec<String>,
@@ -90,7 +90,8 @@ pub(crate) async fn show(
     visitor: Visitor,
     Path(id): Path<Uuid>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let Loaded { document, chunks, n_embedded } = load(&app, &visitor, id, MOST_CHUNKS).await?;
+    let WholeDocument { document, chunks, n_embedded } =
+        documents::whole(&app.env, &visitor, DocumentId(id), MOST_CHUNKS).await?;
     let (activity, payload) = load_activity(&app, &visitor, &document).await?;
     let original = load_original(&app, &visitor, &document, payload).await?;
     let client = super::search::clients_of(&app, &visitor, &[document.id]).await?.remove(&document.id);
@@ -131,7 +132,7 @@ pub(crate) async fn original(
     visitor: Visitor,
     Path(id): Path<Uuid>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let Loaded { document, .. } = load(&app, &visitor, id, 0).await?;
+    let document = documents::whole(&app.env, &visitor, DocumentId(id), 0).await?.document;
     let (_, payload) = load_activity(&app, &visitor, &document).await?;
     let bytes: Option<Bytes> = match payload {
         Some(Payload { body: Some(body), .. }) => Some(body.into()),
@@ -342,7 +343,7 @@ fn origin(document: &Document) -> &'static str {
     }
 }
 
-/// What became of the event in agents' hands.
+/// The steps that the event took with agents.
 fn agent_step(activity: &Activity, now: DateTime<Utc>) -> Step {
     let field = |value: Option<&Value>, name: &str| {
         value.and_then(|value| value.get(name)).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -382,7 +383,7 @@ impl ChunkRow {
     }
 }
 
-/// JSON with its lines and indents, whatever else as the text it is.
+/// Shows JSON with its lines and indents, anything else as the text it is.
 fn readable(body: &[u8]) -> String {
     match serde_json::from_slice::<Value>(body) {
         Ok(value) => pretty(&value),

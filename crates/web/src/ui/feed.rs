@@ -132,7 +132,7 @@ fn address(person: Option<PersonId>, before: Option<ActivityId>) -> String {
     if query.is_empty() { "/activities".into() } else { format!("/activities?{}", query.join("&")) }
 }
 
-/// Everyone's, the visitor's own where the key is a person's, whoever else was chosen, and what is of nobody.
+/// The views: everyone's, the visitor's own where the key is a person's, the chosen person's, and what is nobody's.
 fn tabs(overview: &Overview, mine: Option<PersonId>, chosen: Option<PersonId>) -> Vec<Tab> {
     let of = |person: Option<PersonId>, label: String| Tab {
         href: address(person, None),

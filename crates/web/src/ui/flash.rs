@@ -1,4 +1,4 @@
-//! What the last action did: a code in the address, so that nobody can put words on our page.
+//! Flashes say what the last action did. Only a code is in the address, so that nobody else can put words on our page.
 
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;

@@ -1,4 +1,4 @@
-//! What arrives, as Home draws it: the last hour minute by minute, today's numbers, and the newest items with their state.
+//! The flow of events as Home draws it: the last hour minute by minute, today's numbers, and the newest items with their state.
 
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, number, plural};
@@ -27,7 +27,7 @@ pub(super) struct Chart {
     pub width: usize,
     pub height: i64,
     pub bars: Vec<Bar>,
-    /// What it shows, in one sentence.
+    /// The chart in one sentence.
     pub summary: String,
     pub peak: String,
 }

@@ -16,12 +16,12 @@ const KEPT: i64 = 4;
 
 #[derive(Deserialize)]
 pub(crate) struct Framed {
-    /// Who frames us, as far as the browser says it.
+    /// The site that frames us, as far as the browser says it.
     #[serde(default)]
     origin: String,
 }
 
-/// What the page's script posts to the site around it, and to whom alone. Every answer has a key of its own.
+/// Answers with what the page's script posts to the site around it, and to that site alone. Every answer has a key of its own.
 pub(crate) async fn tell(State(app): State<App>, posted: Posted<Framed>) -> Result<Json<Value>, ApiError> {
     let Posted { caller, form } = posted;
     let allowed = &app.env.config.embed_origins;

@@ -6,7 +6,8 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, number, shown, span};
 use engine::health::Overview;
-use engine::lanes;
+use engine::sources::{Watched, watch};
+use engine::{lanes, workers};
 use store::alerts::Finding;
 use store::schedules::Schedule;
 use store::workers::Health;
@@ -14,14 +15,13 @@ use store::workers::Health;
 use super::flow::{self, FlowPart};
 use super::layout::Layout;
 use super::queues::LaneRow;
-use super::sources::{self, EventRow, SourceCard, Watched, watch};
+use super::sources::{self, EventRow, SourceCard};
 use super::text::{When, with_code};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
-use crate::api::schedules;
 use crate::app::App;
 
-/// So many of the latest events of sources are told.
+/// How many of the latest events of sources are shown.
 const EVENTS: i64 = 8;
 
 #[derive(Template)]
@@ -31,7 +31,7 @@ struct HomePage {
     findings: Vec<FindingRow>,
     flow: FlowPart,
     sources: Vec<SourceCard>,
-    /// What happened to them lately.
+    /// The latest events of sources.
     events: Vec<EventRow>,
     tiles: Vec<Tile>,
     lanes: Vec<LaneRow>,
@@ -70,9 +70,9 @@ struct ScheduleRow {
 
 pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<impl IntoResponse, ApiError> {
     let overview = engine::health::overview(&app.env, &visitor).await?;
-    let schedules = if visitor.operates() { schedules::load(&app).await? } else { Vec::new() };
+    let schedules = if visitor.operates() { workers::schedules(&app.env).await? } else { Vec::new() };
     let flow = flow::load(&app, &visitor).await?;
-    let watched = watch(&app, &visitor, None).await?;
+    let watched = watch(&app.env, &visitor, None).await?;
     let events = async |tx: &mut store::Tx| store::sources::events(tx, visitor.tenant_id, None, EVENTS).await;
     let events = app.env.db.read(&visitor, events).await?;
     let now = app.env.clock.now();

@@ -8,6 +8,7 @@ use domain::item::Action;
 use domain::shown::{clipped, number, plural, shown_lines};
 use domain::{ItemState, Scope};
 use engine::work::LaneEntry;
+use engine::{ActError, items};
 use serde::Deserialize;
 use store::queue::Item;
 
@@ -19,7 +20,7 @@ use super::text::{Badge, When};
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
-use crate::api::queues::{act_on, find_id, find_lane, load_item};
+use crate::api::queues::find_id;
 use crate::app::App;
 
 #[derive(Template)]
@@ -73,8 +74,8 @@ pub(crate) async fn show(
     Path((lane, id)): Path<(String, String)>,
     Query(query): Query<ItemQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let lane = find_lane(&lane)?;
-    let item = load_item(&app, &visitor, lane, find_id(&id)?).await?;
+    let lane = items::lane(&lane)?;
+    let item = items::get(&app.env, &visitor, lane, find_id(&id)?).await?;
     let now = app.env.clock.now();
     html(&ItemPage {
         layout: Layout::new(&visitor, now, format!("{} · {}", item.id, lane.name), "/queues"),
@@ -100,20 +101,20 @@ pub(crate) async fn act(
     Posted { caller, form }: Posted<ActForm>,
 ) -> Result<impl IntoResponse, ApiError> {
     caller.need(Scope::Write)?;
-    let lane = find_lane(&lane)?;
-    let done = act_on(&app, &caller, lane, find_id(&id)?, action).await;
+    let lane = items::lane(&lane)?;
+    let done = items::act(&app.env, &caller, lane, find_id(&id)?, action).await;
     let (flash, is_gone) = match done {
-        Ok(now) => {
+        Ok(acted) => {
             let flash = match action {
                 Action::Retry => Flash::Retried,
                 Action::Skip => Flash::Skipped,
                 Action::Cancel => Flash::Cancelled,
             };
-            (flash, now.is_none())
+            (flash, acted.item.is_none())
         }
-        Err(ApiError::NotFound("item")) => (Flash::Moved, true),
-        Err(ApiError::Conflict(_)) => (Flash::Moved, false),
-        Err(error) => return Err(error),
+        Err(ActError::NotFound(_)) => (Flash::Moved, true),
+        Err(ActError::Conflict(_)) => (Flash::Moved, false),
+        Err(error) => return Err(error.into()),
     };
     let list = format!("/queues/{}", lane.name);
     let item_page = format!("{list}/items/{id}");

@@ -8,6 +8,7 @@ use domain::item::Action;
 use domain::shown::{clipped, dollars, number, plural, span};
 use domain::{JobId, JobStatus, Scope};
 use engine::pull::words::{self, Trouble};
+use engine::{ActError, jobs};
 use serde::Deserialize;
 use serde_json::Value;
 use store::jobs::{Job, Spend};
@@ -22,7 +23,6 @@ use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
-use crate::api::jobs::{end, go_on, load};
 use crate::app::App;
 
 #[derive(Template)]
@@ -54,7 +54,7 @@ struct Fact {
     times: Vec<When>,
 }
 
-/// Why a job did not go on for a while.
+/// A reason why a job did not go on for a while.
 struct TroubleRow {
     kind: &'static str,
     what: String,
@@ -124,7 +124,7 @@ pub(crate) async fn show(
     Path(id): Path<Uuid>,
     Query(query): Query<JobQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let job = load(&app, &visitor, JobId(id)).await?;
+    let job = jobs::get(&app.env, &visitor, JobId(id)).await?;
     let (now, source) = (app.env.clock.now(), clipped(&job.source_name, 100));
     let (class, word) = state(job.status);
     let is_live = !job.status.is_over();
@@ -164,14 +164,14 @@ pub(crate) async fn act(
     caller.need(Scope::Write)?;
     let (id, here) = (JobId(id), format!("/jobs/{id}"));
     let (done, flash) = match action {
-        Action::Retry => (go_on(&app, &caller, id).await, Flash::Retried),
-        Action::Cancel => (end(&app, &caller, id).await, Flash::Cancelled),
+        Action::Retry => (jobs::retry(&app.env, &caller, id).await, Flash::Retried),
+        Action::Cancel => (jobs::cancel(&app.env, &caller, id).await, Flash::Cancelled),
         Action::Skip => return Err(ApiError::NotFound("page")),
     };
     match done {
         Ok(()) => Ok(flash.back(&here)),
-        Err(ApiError::Conflict(_)) => Ok(Flash::Moved.back(&here)),
-        Err(error) => Err(error),
+        Err(ActError::Conflict(_)) => Ok(Flash::Moved.back(&here)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -198,7 +198,7 @@ fn story(status: JobStatus) -> &'static str {
     }
 }
 
-/// What a live job does now, and how far it is.
+/// Says what a live job does now, and how far it is.
 pub(super) fn doing(job: &Job, now: DateTime<Utc>) -> Doing {
     let status = job.status;
     let words = match (&job.step, status) {
@@ -289,7 +289,7 @@ fn troubles(details: &Value, now: DateTime<Utc>) -> Vec<TroubleRow> {
     details.as_array().into_iter().flatten().rev().map(row).collect()
 }
 
-/// What embedding took, in words.
+/// Says what embedding took.
 pub(super) fn spend(spend: &Spend) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("Embedding calls", number(spend.embed_calls)),

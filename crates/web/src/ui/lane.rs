@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::item::Action;
 use domain::shown::{clipped, number, plural};
 use domain::{ItemId, ItemState, Scope};
+use engine::items;
 use serde::Deserialize;
 use store::queue::{Counts, Item, Page};
 
@@ -16,7 +17,6 @@ use super::text::{Badge, When};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
-use crate::api::queues::{find_lane, next_before};
 use crate::app::App;
 
 const PAGE: i64 = 50;
@@ -52,14 +52,14 @@ struct Row {
     badge: Badge,
     enqueued: When,
     attempts: String,
-    /// Who holds it, or when it is due.
+    /// Says which worker holds it, or when it is due.
     turn: String,
     turn_times: Vec<When>,
     why: String,
     actions: Vec<Button>,
 }
 
-/// Something a person may do to an item.
+/// An act that a person may do to an item.
 pub(super) struct Button {
     pub label: &'static str,
     pub href: String,
@@ -81,17 +81,13 @@ pub(crate) async fn show(
     Path(name): Path<String>,
     Query(query): Query<LaneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let lane = find_lane(&name)?;
+    let lane = items::lane(&name)?;
     let page = Page { state: query.state, before: query.before, limit: PAGE };
-    let loaded = app.env.db.session(async |conn| {
-        let at = app.env.clock.sql();
-        let counts = lane.queue().counts(conn, at, &visitor).await?;
-        Ok((counts, lane.queue().list(conn, at, &visitor, page).await?))
-    });
-    let (counts, items) = loaded.await?;
+    let counts = items::counts_of(&app.env, &visitor, lane).await?;
+    let (items, next) = items::list(&app.env, &visitor, lane, page).await?;
     let now = app.env.clock.now();
     let here = address(lane.name, query.state, query.before.map(|id| id.to_string()).as_deref());
-    let older = next_before(&items, page).map(|before| address(lane.name, query.state, Some(&before)));
+    let older = next.map(|before| address(lane.name, query.state, Some(&before)));
     html(&LanePage {
         layout: Layout::new(&visitor, now, format!("{} · Queues", lane.name), "/queues"),
         lane: lane.name,

@@ -1,4 +1,4 @@
-//! What every page has around it.
+//! The frame of every page: heading, navigation, who is signed in.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use domain::shown::shown;

@@ -53,11 +53,11 @@ fn html(page: &impl Template) -> Result<Html<String>, ApiError> {
         .map_err(|error| ApiError::Internal(anyhow::anyhow!("a template could not be filled: {error}")))
 }
 
-/// Somebody who looks at a page and may. Only looks: it is refused for a request that changes something, which takes a [`Posted`].
+/// A caller who may look at pages. Refused for a request that changes something, which takes a [`Posted`].
 pub(crate) struct Visitor(Caller);
 
 impl Visitor {
-    /// What this visitor's forms carry. Empty for one who came with a key: it has the API.
+    /// The token that this visitor's forms carry. Empty for a visitor with a key, who has the API.
     pub fn csrf(&self) -> String {
         match &self.0.credential {
             Credential::Session(session) => origin::csrf_token(session),
@@ -65,7 +65,7 @@ impl Visitor {
         }
     }
 
-    /// The browser's session, as sessions are stored. None for one who came with a key.
+    /// The browser's session, as sessions are stored. None for a visitor with a key.
     fn session(&self) -> Option<[u8; 32]> {
         match &self.0.credential {
             Credential::Session(session) => Some(store::keys::hash(session)),

@@ -6,9 +6,11 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, number, plural};
 use domain::{NodeId, Scope};
-use engine::waiting::Overview;
+use engine::ActError;
+use engine::nodes::{self, Change};
+use engine::waiting::{self, Overview};
 use serde::Deserialize;
-use store::nodes::{self, State as NodeState};
+use store::nodes::{Node, State as NodeState};
 use uuid::Uuid;
 
 use super::flash::flashes;
@@ -18,7 +20,6 @@ use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
-use crate::api::nodes::{ChangeNode, apply, load};
 use crate::app::App;
 
 const HERE: &str = "/nodes";
@@ -77,7 +78,7 @@ pub(crate) async fn show(
     visitor: Visitor,
     Query(query): Query<DoneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let overview = load(&app, &visitor).await?;
+    let overview = waiting::overview(&app.env, &visitor).await?;
     let now = app.env.clock.now();
     html(&NodesPage {
         layout: Layout::new(&visitor, now, "Nodes", HERE),
@@ -100,9 +101,9 @@ pub(crate) async fn show(
 }
 
 fn tiles(overview: &Overview) -> Vec<Tile> {
-    let waiting = overview.claimable;
-    let count = |n: usize| format!("{}{}", number(n as i64), if waiting.is_more { "+" } else { "" });
-    let parts = [(waiting.global, "everyone's"), (waiting.own, "agents' own"), (waiting.stale, "left by others")];
+    let claimable = overview.claimable;
+    let count = |n: usize| format!("{}{}", number(n as i64), if claimable.is_more { "+" } else { "" });
+    let parts = [(claimable.global, "everyone's"), (claimable.own, "agents' own"), (claimable.stale, "left by others")];
     let parts: Vec<String> =
         parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, whose)| format!("{} {whose}", number(n as i64))).collect();
     let online = overview.nodes.iter().filter(|node| node.enabled && node.state() != NodeState::Offline);
@@ -111,16 +112,16 @@ fn tiles(overview: &Overview) -> Vec<Tile> {
     vec![
         tile(
             "Could be claimed now",
-            count(waiting.now()),
+            count(claimable.now()),
             if parts.is_empty() { "nothing waits for who is there".into() } else { parts.join(", ") },
             "",
         ),
-        tile("Wait for their owner", count(waiting.later), "others may take them later".into(), ""),
+        tile("Wait for their owner", count(claimable.later), "others may take them later".into(), ""),
         tile(
             "No agent for them",
-            count(waiting.nobody),
+            count(claimable.nobody),
             "none is online that could".into(),
-            if waiting.nobody > 0 { "bad" } else { "" },
+            if claimable.nobody > 0 { "bad" } else { "" },
         ),
         tile(
             "Devices online",
@@ -132,7 +133,7 @@ fn tiles(overview: &Overview) -> Vec<Tile> {
 }
 
 impl NodeCard {
-    fn new(node: &nodes::Node, overview: &Overview, now: DateTime<Utc>) -> Self {
+    fn new(node: &Node, overview: &Overview, now: DateTime<Utc>) -> Self {
         let state = node.state();
         // What is in hand is known by person: with two busy devices of one, nobody can say which has how many.
         let busy = overview
@@ -186,10 +187,10 @@ pub(crate) async fn change(
         Some(false) => Flash::Disabled,
         None => Flash::Saved,
     };
-    match apply(&app, &caller, NodeId(id), ChangeNode { enabled: form.enabled, concurrency }).await {
+    match nodes::change(&app.env, &caller, NodeId(id), Change { enabled: form.enabled, concurrency }).await {
         Ok(()) => Ok(flash.back(HERE)),
-        Err(ApiError::Malformed(..)) => Ok(Flash::Refused.back(HERE)),
-        Err(ApiError::NotFound(_)) => Ok(Flash::Gone.back(HERE)),
-        Err(error) => Err(error),
+        Err(ActError::Invalid(_)) => Ok(Flash::Refused.back(HERE)),
+        Err(ActError::NotFound(_)) => Ok(Flash::Gone.back(HERE)),
+        Err(error) => Err(error.into()),
     }
 }

@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use domain::{Scope, SourceId, Transport};
 use engine::pull::Provider;
-use engine::pull::connect::{self, Returned};
+use engine::pull::connect::{self, ConnectError, Returned};
+use engine::sources::{self, asked_transport};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -17,7 +18,6 @@ use super::{Visitor, signin};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::api::origin;
-use crate::api::sources::{asked_transport, interrupted, load};
 use crate::app::App;
 
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ pub(crate) async fn authorize(
     let session = traveller(&visitor)?;
     let reconnect = going.source.map(SourceId);
     if let Some(id) = reconnect {
-        let source = load(&app, &visitor, id).await?;
+        let source = sources::get(&app.env, &visitor, id).await?;
         if source.provider != provider.name {
             return Err(ApiError::NotFound("source"));
         }
@@ -86,7 +86,7 @@ pub(crate) async fn callback(
     let env = app.env.clone();
     let returning =
         tokio::spawn(async move { connect::returned(&env, tenant_id, &session, provider, &returned).await });
-    let id = returning.await.map_err(|_| interrupted())??;
+    let id = returning.await.map_err(|_| ConnectError::Interrupted)??;
     tracing::info!(source.id = %id, tenant.id = %tenant_id, "{provider} source {id} was connected by key {}", visitor.key_id);
     Ok(Flash::Connected.back(&format!("{HERE}/{id}")))
 }

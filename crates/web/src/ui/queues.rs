@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::ItemState;
 use domain::shown::number;
-use engine::lanes;
+use engine::items;
 use store::queue::Counts;
 
 use super::layout::Layout;
@@ -39,14 +39,7 @@ pub(super) struct Cell {
 
 pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<impl IntoResponse, ApiError> {
     let now = app.env.clock.now();
-    let counts = app.env.db.session(async |conn| {
-        let mut counts = Vec::new();
-        for lane in &lanes::ALL {
-            counts.push(lane.queue().counts(conn, app.env.clock.sql(), &visitor).await?);
-        }
-        Ok(counts)
-    });
-    let lanes = counts.await?.iter().map(|counts| LaneRow::new(counts, now)).collect();
+    let lanes = items::counts(&app.env, &visitor).await?.iter().map(|counts| LaneRow::new(counts, now)).collect();
     html(&QueuesPage { layout: Layout::new(&visitor, now, "Queues", "/queues"), lanes })
 }
 

@@ -105,7 +105,7 @@ pub(crate) async fn with_link(
     }
 }
 
-/// Whoever reloads after a link that did not work.
+/// The page after a link that did not work, reloaded.
 pub(crate) async fn again() -> Redirect {
     Redirect::to("/signin")
 }
@@ -120,7 +120,7 @@ pub(crate) async fn sign_out(State(app): State<App>, posted: Posted<Nothing>) ->
     Ok((StatusCode::SEE_OTHER, [(LOCATION, "/signin".to_owned()), (SET_COOKIE, cookie)]).into_response())
 }
 
-/// Where somebody who is not signed in is sent, to come back afterwards.
+/// The address to which a visitor who is not signed in is sent, to come back afterwards.
 pub(crate) fn address(path_and_query: &str) -> String {
     match safe_next(path_and_query) {
         "/" => "/signin".into(),
@@ -148,7 +148,7 @@ pub(super) fn safe_next(next: &str) -> &str {
     if is_safe { next } else { "/" }
 }
 
-/// Only our own page may sign somebody in, and nobody may try keys for long. Returns whom to count failures for.
+/// Checks that our own page asks, and that this address has not tried too many keys. Returns the address to count failures for.
 fn check(app: &App, peer: IpAddr, headers: &HeaderMap) -> Result<IpAddr, ApiError> {
     let public_url = app.env.config.public_url.as_deref();
     if !origin::is_ours(headers, public_url) {

@@ -7,16 +7,18 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, number, plural, shown_lines, span};
+use domain::shown::{clipped, number, shown_lines, span};
 use domain::{JobKind, Scope, SourceId, SourceStatus, Transport};
-use engine::pull::decisions::Again;
+use engine::failures::{self, Again};
 use engine::pull::is_named;
 use engine::pull::jobs::Asked;
 use engine::pull::spec::Key;
-use engine::pull::words::{cadence, is_synced, next_sync, read_by};
+use engine::pull::words::{self, cadence, is_synced, next_sync, read_by};
+use engine::sources::{self, NewSource};
+use engine::{ActError, Env};
 use serde::Deserialize;
-use store::failures::{self, Failure};
-use store::forgotten::{self, Counted};
+use store::failures::Failure;
+use store::forgotten;
 use store::jobs::{self, Filter};
 use store::memory::documents;
 use store::sources::{self as accounts, Source};
@@ -27,15 +29,12 @@ use super::flash::flashes;
 use super::flow::NewestRow;
 use super::job::{JobRow, spend};
 use super::layout::Layout;
-use super::sources::{self, EventRow, HERE, SourceCard, is_stopped, reconnect, watch};
+use super::sources::{EventRow, HERE, SourceCard, is_stopped, reconnect};
 use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::auth::Caller;
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
-use crate::api::failures::{leave_out, read_again};
-use crate::api::forget::let_go;
-use crate::api::sources::{AddSource, add, load, set_paused, set_sync_every, start_sync};
 use crate::app::App;
 
 const DOCUMENTS: i64 = 10;
@@ -52,9 +51,9 @@ struct SourcePage {
     facts: Vec<(&'static str, String)>,
     times: Vec<(&'static str, When)>,
     cadences: Vec<Cadence>,
-    /// What a person may do now.
+    /// The acts that a person may do now.
     can: Can,
-    /// What forgetting it would remove.
+    /// Says how much forgetting it would remove.
     forgets: String,
     types: Vec<(String, String)>,
     documents: Vec<NewestRow>,
@@ -133,15 +132,15 @@ pub(crate) async fn show(
     Query(query): Query<SourceQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (id, tenant_id) = (SourceId(id), visitor.tenant_id);
-    let watched = watch(&app, &visitor, Some(id)).await?.pop().ok_or(ApiError::NotFound("source"))?;
+    let watched = sources::watch(&app.env, &visitor, Some(id)).await?.pop().ok_or(ApiError::NotFound("source"))?;
     let loaded = app.env.db.read(&visitor, async |tx| {
         let counts = accounts::counts(tx, tenant_id, id).await?;
         let newest = documents::of_source(tx, id, DOCUMENTS).await?;
         let spend = jobs::spend(tx, tenant_id, id).await?;
         let of_source = Filter { source_id: Some(id), limit: JOBS, ..Filter::default() };
         let listed = jobs::list(tx, tenant_id, of_source).await?;
-        let failed = failures::list(tx, tenant_id, id, FAILURES).await?;
-        let n_failed = failures::count(tx, tenant_id, id).await?;
+        let failed = store::failures::list(tx, tenant_id, id, FAILURES).await?;
+        let n_failed = store::failures::count(tx, tenant_id, id).await?;
         let events = accounts::events(tx, tenant_id, Some(id), EVENTS).await?;
         let counted = forgotten::count(tx, tenant_id, id).await?;
         Ok(((counts, newest), spend, listed, (failed, n_failed), events, counted))
@@ -158,7 +157,7 @@ pub(crate) async fn show(
         times: times(source, now),
         cadences: cadences(source),
         can: Can::new(&app, source),
-        forgets: forgets(counted),
+        forgets: words::counted(&counted),
         types: counts.iter().map(|(kind, n)| (clipped(kind, 60), number(*n))).collect(),
         documents: newest.iter().map(|document| NewestRow::remembered(document, now)).collect(),
         spend: spend(&spent),
@@ -213,7 +212,7 @@ fn times(source: &Source, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
     times.into_iter().filter_map(|(label, at)| Some((label, When::new(at?, now)))).collect()
 }
 
-/// What is offered, and what it is now.
+/// The cadences that are offered, and the present one.
 fn cadences(source: &Source) -> Vec<Cadence> {
     let now = Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default();
     let offered = cadence::OFFERED.iter().filter_map(|text| cadence::parse(text).ok());
@@ -226,17 +225,6 @@ fn cadences(source: &Source) -> Vec<Cadence> {
         is_chosen: every == now,
     };
     all.into_iter().map(choice).collect()
-}
-
-fn forgets(counted: Counted) -> String {
-    let Counted { documents, chunks, clients, jobs } = counted;
-    format!(
-        "{} in {}, {} and {}",
-        plural(documents, "document", "documents"),
-        plural(chunks, "chunk", "chunks"),
-        plural(clients, "client", "clients"),
-        plural(jobs, "job", "jobs")
-    )
 }
 
 impl FailureRow {
@@ -275,38 +263,32 @@ pub(crate) async fn act(
     let Posted { caller, form: Nothing {} } = posted;
     caller.need(Scope::Write)?;
     let (id, here) = (SourceId(id), format!("{HERE}/{id}"));
-    match did(&app, &caller, id, &action).await {
+    match did(&app.env, &caller, id, &action).await {
         Ok(Some(flash)) => Ok(flash.back(&here)),
-        Ok(None) => Ok(sources::Flash::Forgotten.back(HERE)),
-        Err(ApiError::Conflict(_)) => Ok(Flash::Moved.back(&here)),
-        Err(error) => Err(error),
+        Ok(None) => Ok(super::sources::Flash::Forgotten.back(HERE)),
+        Err(ActError::Conflict(_)) => Ok(Flash::Moved.back(&here)),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// What the source's page says then; none when there will be no such page.
-async fn did(app: &App, caller: &Caller, id: SourceId, action: &str) -> Result<Option<Flash>, ApiError> {
+/// Does the act; returns what the source's page says then, or none when there will be no such page.
+async fn did(env: &Env, caller: &Caller, id: SourceId, action: &str) -> Result<Option<Flash>, ActError> {
     Ok(Some(match action {
         "sync" | "full" => {
             let kind = (action == "full").then_some(JobKind::Full);
-            match start_sync(app, caller, id, kind).await? {
+            match sources::sync(env, caller, id, kind).await? {
                 Asked::Started(_) => Flash::Syncing,
                 Asked::Running(_) => Flash::Running,
             }
         }
-        "pause" | "resume" => {
-            let is_paused = action == "pause";
-            set_paused(app, caller, id, is_paused).await?;
-            if is_paused { Flash::Paused } else { Flash::Resumed }
-        }
-        "disconnect" => {
-            let_go(app, caller, id, false).await?;
-            Flash::Disconnected
-        }
+        "pause" => sources::pause(env, caller, id).await.map(|()| Flash::Paused)?,
+        "resume" => sources::resume(env, caller, id).await.map(|()| Flash::Resumed)?,
+        "disconnect" => sources::disconnect(env, caller, id).await.map(|()| Flash::Disconnected)?,
         "forget" => {
-            let_go(app, caller, id, true).await?;
+            sources::forget(env, caller, id).await?;
             return Ok(None);
         }
-        _ => return Err(ApiError::NotFound("page")),
+        _ => return Err(ActError::NotFound("page")),
     }))
 }
 
@@ -323,7 +305,7 @@ pub(crate) async fn set_cadence(
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
     let every = cadence::parse(&form.every).map_err(|what| ApiError::Malformed(StatusCode::BAD_REQUEST, what))?;
-    set_sync_every(&app, &caller, SourceId(id), every).await?;
+    sources::set_sync_every(&app.env, &caller, SourceId(id), every).await?;
     Ok(Flash::Cadence.back(&format!("{HERE}/{id}")))
 }
 
@@ -340,13 +322,14 @@ pub(crate) async fn replace_key(
     Posted { caller, form }: Posted<KeyForm>,
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
-    let source = load(&app, &caller, SourceId(id)).await?;
+    let source = sources::get(&app.env, &caller, SourceId(id)).await?;
     let key = given(form.key);
     if key.is_none() {
         return Ok(Flash::Nothing.back(&format!("{HERE}/{id}")));
     }
-    let new = AddSource { provider: source.provider, key, fixtures: false, transport: None, source_id: Some(id) };
-    add(&app, &caller, new).await?;
+    let (provider, replaces) = (source.provider, Some(SourceId(id)));
+    let new = NewSource { provider, key, fixtures: false, transport: None, replaces };
+    sources::connect(&app.env, &caller, new).await?;
     Ok(Flash::Connected.back(&format!("{HERE}/{id}")))
 }
 
@@ -366,7 +349,7 @@ enum Decision {
     Skip,
 }
 
-/// What becomes of records that could not be read.
+/// Decides about records that could not be read.
 pub(crate) async fn decide(
     State(app): State<App>,
     Path(id): Path<Uuid>,
@@ -376,15 +359,15 @@ pub(crate) async fn decide(
     let (id, here) = (SourceId(id), format!("{HERE}/{id}"));
     let DecideForm { external_id, action } = form;
     let decided = match action {
-        Decision::Retry => read_again(&app, &caller, id, Some(&external_id)).await.map(Flash::from),
-        Decision::RetryAll => read_again(&app, &caller, id, None).await.map(Flash::from),
-        Decision::Skip => leave_out(&app, &caller, id, &external_id).await.map(|()| Flash::Skipped),
+        Decision::Retry => failures::retry(&app.env, &caller, id, &external_id).await.map(Flash::from),
+        Decision::RetryAll => failures::retry_all(&app.env, &caller, id).await.map(Flash::from),
+        Decision::Skip => failures::skip(&app.env, &caller, id, &external_id).await.map(|()| Flash::Skipped),
     };
     match decided {
         Ok(flash) => Ok(flash.back(&here)),
-        Err(ApiError::Conflict(_)) => Ok(Flash::NotSynced.back(&here)),
-        Err(ApiError::NotFound(_)) => Ok(Flash::Moved.back(&here)),
-        Err(error) => Err(error),
+        Err(ActError::Conflict(_)) => Ok(Flash::NotSynced.back(&here)),
+        Err(ActError::NotFound(_)) => Ok(Flash::Moved.back(&here)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -403,12 +386,6 @@ impl From<Again> for Flash {
 mod tests {
     use super::super::sources::tests::{now, source};
     use super::*;
-
-    #[test]
-    fn forgetting_counts_what_goes() {
-        let counted = Counted { documents: 1_204, chunks: 3_400, clients: 1, jobs: 2 };
-        assert_eq!(forgets(counted), "1,204 documents in 3,400 chunks, 1 client and 2 jobs");
-    }
 
     #[test]
     fn how_often_it_is_synced_is_among_what_is_offered() {

@@ -6,14 +6,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, dollars, number, plural};
-use domain::{Caller, JobId, Scope, SourceId, SourceStatus, Transport};
+use domain::{Scope, SourceStatus, Transport};
 use engine::pull::spec::Key;
 use engine::pull::words::{self, Condition};
 use engine::pull::{Provider, connect};
+use engine::sources::{NewSource, Watched};
 use serde::Deserialize;
-use store::forgotten;
-use store::jobs::{self, Filter, Job};
-use store::sources::{self, Event, Source};
+use store::sources::{Event, Source};
 use store::spend::Month;
 
 use super::card::Doing;
@@ -26,7 +25,6 @@ use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::Query;
-use crate::api::sources::{AddSource, add};
 use crate::api::usage;
 use crate::app::App;
 
@@ -39,9 +37,9 @@ struct SourcesPage {
     flash: &'static str,
     cards: Vec<SourceCard>,
     offers: Vec<Offer>,
-    /// What a service's vectors cost, the newest month first; none: nothing was paid for.
+    /// The cost of a service's vectors, the newest month first; none: nothing was paid for.
     months: Vec<MonthRow>,
-    /// What they may cost in a month; empty: there is no cap.
+    /// The most that they may cost in a month; empty: there is no cap.
     cap: String,
     /// Why the last try to connect failed, if one did.
     trouble: String,
@@ -81,7 +79,7 @@ pub(super) struct SourceCard {
     pub href: String,
     pub name: String,
     pub provider: String,
-    /// The same as our forms and addresses spell it.
+    /// The provider as our forms and addresses spell it.
     pub provider_id: String,
     pub account: String,
     /// How it is read, where that is not the usual way.
@@ -94,7 +92,7 @@ pub(super) struct SourceCard {
     pub next: When,
     /// Where to allow it again, when that is what it needs.
     pub reconnect: Option<String>,
-    /// What waits or runs, and where to look at it.
+    /// The job that waits or runs, and its address.
     pub doing: Option<(String, Doing)>,
 }
 
@@ -106,34 +104,6 @@ pub(super) struct Health {
     pub story: String,
     /// Empty: nothing.
     pub todo: String,
-}
-
-/// A source with its job that waits or runs, else the last one.
-pub(super) struct Watched {
-    pub source: Source,
-    pub job: Option<Job>,
-    pub is_being_forgotten: bool,
-}
-
-/// The caller's sources, the oldest first, or just one.
-pub(super) async fn watch(app: &App, caller: &Caller, only: Option<SourceId>) -> store::Result<Vec<Watched>> {
-    let tenant_id = caller.tenant_id;
-    let going = app.env.db.session(async |conn| forgotten::under_way(conn, tenant_id).await).await?;
-    let watched = app.env.db.read(caller, async |tx| {
-        let mut watched = Vec::new();
-        for source in sources::list(tx, tenant_id, only).await? {
-            let job = match source.live_job {
-                Some(id) => jobs::get(tx, tenant_id, JobId(id)).await?,
-                None => {
-                    let newest = Filter { source_id: Some(SourceId(source.id)), limit: 1, ..Filter::default() };
-                    jobs::list(tx, tenant_id, newest).await?.pop()
-                }
-            };
-            watched.push(Watched { is_being_forgotten: going.contains(&source.id), source, job });
-        }
-        Ok(watched)
-    });
-    watched.await
 }
 
 impl SourceCard {
@@ -163,7 +133,7 @@ impl SourceCard {
     }
 }
 
-/// Only a person gets it going again, by connecting it anew.
+/// Whether only a person can get it going again, by connecting it anew.
 pub(super) fn is_stopped(source: &Source) -> bool {
     matches!(
         source.status,
@@ -171,7 +141,7 @@ pub(super) fn is_stopped(source: &Source) -> bool {
     )
 }
 
-/// Where a person allows a source again, by the provider's own pages; none where it is connected by a key, or our app is not set up.
+/// The address at which a person allows a source again on the provider's own pages. None: it is connected by a key, or our app is not set up.
 pub(super) fn reconnect(app: &App, source: &Source) -> Option<String> {
     let provider = app.env.providers.named(&source.provider).ok()?;
     let is_keyed = source.status_message.as_deref() == Some("key_refused") || source.transport() == Transport::Fixtures;
@@ -239,7 +209,7 @@ struct Offer {
     brings: &'static str,
     /// Where its own pages ask a person; none while our app there is not set up.
     connect: Option<String>,
-    /// The same, to be read through the MCP server that the settings name.
+    /// Where one connects it to be read through the MCP server that the settings name.
     connect_mcp: Option<String>,
     /// How a key is given; none where there are no keys.
     key: Option<&'static Key>,
@@ -300,7 +270,7 @@ pub(crate) async fn show(
 }
 
 async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Result<Response, ApiError> {
-    let watched = watch(app, visitor, None).await?;
+    let watched = engine::sources::watch(&app.env, visitor, None).await?;
     let months = usage::load(app, visitor).await?;
     let now = app.env.clock.now();
     let page = SourcesPage {
@@ -340,7 +310,8 @@ pub(crate) async fn connect(
         let what = of.map_or_else(|| "enter a key".to_owned(), |key| format!("enter the key of {}", key.of));
         return refused(&app, caller, StatusCode::BAD_REQUEST, &what).await;
     }
-    match add(&app, &caller, AddSource { provider, key, fixtures, transport: None, source_id: None }).await {
+    let new = NewSource { provider, key, fixtures, transport: None, replaces: None };
+    match engine::sources::connect(&app.env, &caller, new).await.map_err(ApiError::from) {
         Ok(id) => Ok(source::Flash::Connected.back(&format!("{HERE}/{id}"))),
         Err(ApiError::Malformed(status, what) | ApiError::NotConnected(status, what)) => {
             refused(&app, caller, status, &what).await
@@ -365,6 +336,7 @@ async fn refused(
 pub(super) mod tests {
     use domain::{JobKind, JobStatus};
     use serde_json::json;
+    use store::jobs::Job;
     use uuid::Uuid;
 
     use super::*;

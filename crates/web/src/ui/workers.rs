@@ -12,7 +12,6 @@ use super::layout::Layout;
 use super::text::{Badge, When};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
-use crate::api::workers::load;
 use crate::app::App;
 
 /// Those that stopped or died are history; the newest are enough.
@@ -61,7 +60,7 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<Res
         let page = WorkersPage { layout, is_operator: false, running: Vec::new(), gone: Vec::new() };
         return Ok((StatusCode::FORBIDDEN, html(&page)?).into_response());
     }
-    let (running, gone): (Vec<_>, Vec<_>) = load(&app)
+    let (running, gone): (Vec<_>, Vec<_>) = engine::workers::list(&app.env)
         .await?
         .into_iter()
         .partition(|(worker, _)| !matches!(worker.health(), Health::Dead | Health::Stopped));

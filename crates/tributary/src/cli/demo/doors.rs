@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
-use domain::{Secret, TenantId};
+use anyhow::Context as _;
+use domain::{Caller, Secret, TenantId};
 use engine::Env;
 use engine::channels::{self, NewChannel, Opened};
 use engine::intake::providers::Said;
@@ -152,6 +152,7 @@ impl Doors {
 }
 
 async fn introduce(env: &Env, tenant_id: TenantId) -> anyhow::Result<()> {
+    let caller = Caller::local("the demo", tenant_id, false);
     for [first, last, email, phone, company] in PEOPLE.map(|person| person.map(str::to_owned)) {
         let new = NewContact {
             email: Some(email),
@@ -161,8 +162,7 @@ async fn introduce(env: &Env, tenant_id: TenantId) -> anyhow::Result<()> {
             company: Some(company),
             ..NewContact::default()
         };
-        let new = engine::contacts::checked(new, None).map_err(|why| anyhow!(why))?;
-        engine::contacts::create(env, tenant_id, &new).await?;
+        engine::contacts::create(env, &caller, new).await?;
     }
     Ok(())
 }

@@ -4,13 +4,16 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use domain::{Secret, SourceId, TenantId, Transport};
+use domain::{Caller, Secret, SourceId, Transport};
 use engine::Env;
-use engine::pull::connect::{self, ConnectError};
+use engine::pull::connect;
 use engine::pull::{Provider, words};
+use engine::sources::{self, NewSource};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::json;
 use store::sources::Source;
+
+use super::super::print_json;
 
 /// A key in an argument is in a shell's history and in every list of processes.
 #[derive(Clone, Copy)]
@@ -20,43 +23,57 @@ pub fn dash(text: &str) -> Result<FromStdin, String> {
     if text == "-" { Ok(FromStdin) } else { Err("a key is read from stdin: write `--key -` and paste it".into()) }
 }
 
-/// A new source, or the one that the account already is.
+/// Connects a new source, or the one that the account already is.
 pub async fn connect(
     env: &Env,
-    tenant_id: TenantId,
+    caller: &Caller,
     provider: Provider,
     key: Option<FromStdin>,
     transport: Transport,
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match (transport, key) {
-        (Transport::Fixtures, _) => connected(connect::with_fixtures(env, tenant_id, provider).await, is_json),
-        (transport, Some(FromStdin)) => {
-            let key = read_key(provider)?;
-            connected(connect::with_key(env, tenant_id, provider, &key, None, transport).await, is_json)
-        }
-        (transport, None) => lead_to(env, provider, None, transport, is_json),
-    }
+    attach(env, caller, provider, None, key, transport, is_json).await
 }
 
-/// New tokens for the same account.
+/// Gives a source new tokens for the same account.
 pub async fn reconnect(
     env: &Env,
-    tenant_id: TenantId,
+    caller: &Caller,
     source: &Source,
     key: Option<FromStdin>,
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let provider = env.providers.named(&source.provider).context("the source cannot be reconnected")?;
-    let (id, transport) = (SourceId(source.id), source.transport());
-    match (transport, key) {
-        (Transport::Fixtures, _) => connected(connect::with_fixtures(env, tenant_id, provider).await, is_json),
+    attach(env, caller, provider, Some(SourceId(source.id)), key, source.transport(), is_json).await
+}
+
+async fn attach(
+    env: &Env,
+    caller: &Caller,
+    provider: Provider,
+    replaces: Option<SourceId>,
+    key: Option<FromStdin>,
+    transport: Transport,
+    is_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let id = match (transport, key) {
+        // At this machine also where the settings do not offer it.
+        (Transport::Fixtures, _) => connect::with_fixtures(env, caller.tenant_id, provider).await?,
         (transport, Some(FromStdin)) => {
-            let key = read_key(provider)?;
-            connected(connect::with_key(env, tenant_id, provider, &key, Some(id), transport).await, is_json)
+            let (key, transport) = (Some(read_key(provider)?), Some(transport));
+            let provider = provider.name.to_owned();
+            let new = NewSource { provider, key, fixtures: false, transport, replaces };
+            sources::connect(env, caller, new).await?
         }
-        (transport, None) => lead_to(env, provider, Some(id), transport, is_json),
+        (transport, None) => return lead_to(env, provider, replaces, transport, is_json),
+    };
+    if is_json {
+        print_json(&web::api::sources::Source::new(env, sources::get(env, caller, id).await?))?;
+    } else {
+        println!("source {id}");
+        eprintln!("Its sync has begun; `tributary source sync {id} --wait` shows how far it is.");
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read_key(provider: Provider) -> anyhow::Result<Secret> {
@@ -76,7 +93,7 @@ fn read_key(provider: Provider) -> anyhow::Result<Secret> {
     }
 }
 
-/// What is typed is not shown while this lives, where somebody types.
+/// Hides what is typed while this lives, if stdin is a terminal.
 struct Hidden(Option<Termios>);
 
 impl Hidden {
@@ -99,18 +116,7 @@ impl Drop for Hidden {
     }
 }
 
-fn connected(made: Result<SourceId, ConnectError>, is_json: bool) -> anyhow::Result<ExitCode> {
-    let id = made?;
-    if is_json {
-        println!("{}", serde_json::to_string_pretty(&json!({ "id": id }))?);
-    } else {
-        println!("source {id}");
-        eprintln!("Its sync has begun; `tributary source sync {id} --wait` shows how far it is.");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// A person allows it in a browser, at the provider's own pages. Where our app is not set up there, says what is missing.
+/// Prints where a person allows it in a browser, on the provider's own pages. Where our app is not set up there, says what is missing.
 fn lead_to(
     env: &Env,
     provider: Provider,

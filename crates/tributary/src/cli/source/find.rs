@@ -1,24 +1,23 @@
-//! Which source is meant, and what its state does not allow.
+//! Finds the source that is meant, and says what its state does not allow.
 
-use anyhow::{Context as _, bail};
-use domain::{SourceId, SourceStatus, TenantId};
-use engine::Env;
-use store::sources::{self, Source};
+use anyhow::Context as _;
+use domain::{Caller, SourceId, SourceStatus};
+use engine::{ActError, Env, sources};
+use store::sources::Source;
 
-/// The id of the source meant.
-pub async fn find(env: &Env, tenant_id: TenantId, text: &str) -> anyhow::Result<SourceId> {
-    Ok(SourceId(found(env, tenant_id, text).await?.id))
+/// The id of the source that is meant.
+pub async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<SourceId> {
+    Ok(SourceId(found(env, caller, text).await?.id))
 }
 
-pub async fn found(env: &Env, tenant_id: TenantId, text: &str) -> anyhow::Result<Source> {
-    let mut conn = env.db.acquire().await?;
-    let listed = sources::list(&mut conn, tenant_id, None).await?;
+pub async fn found(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Source> {
+    let listed = sources::list(env, caller).await?;
     let nth = meant(&listed, text)
         .map_err(|why| anyhow::anyhow!("{why}\n\nhint: `tributary source list` shows them with their ids"))?;
     listed.into_iter().nth(nth).context("the source is gone")
 }
 
-/// Which source is meant: by its id or the beginning of it, else by name or provider; those that are disconnected only where no other is.
+/// Finds the source that is meant: by its id or the beginning of it, else by name or provider. Disconnected ones count only where no other is.
 fn meant(listed: &[Source], text: &str) -> Result<usize, String> {
     let wanted = text.to_lowercase();
     let by_id = |source: &Source| wanted.len() >= 4 && source.id.to_string().starts_with(&wanted);
@@ -38,28 +37,20 @@ fn meant(listed: &[Source], text: &str) -> Result<usize, String> {
     }
 }
 
-/// `went`: as the engine says it; false: there is no such source.
-pub fn done(went: store::Result<bool>, id: SourceId) -> anyhow::Result<()> {
-    if !went.map_err(|error| hinted(error, id))? {
-        bail!(gone(id));
-    }
-    Ok(())
-}
-
-pub fn gone(id: SourceId) -> String {
-    format!("there is no source {id}\n\nhint: `tributary source list` shows them")
-}
-
-/// What a source's state does not allow, with what to do first.
-pub fn hinted(error: store::Error, id: SourceId) -> anyhow::Error {
-    let words = error.to_string();
-    let first = match &words {
-        words if words.contains("paused:") => "resume",
-        words if words.contains("connect") => "reconnect",
-        _ => "show",
-    };
+/// The error of an act on a source, with what to do about it.
+pub fn with_hint(error: ActError, id: SourceId) -> anyhow::Error {
     match error {
-        store::Error::Conflict(_) => anyhow::anyhow!("{words}\n\nhint: `tributary source {first} {id}`"),
+        ActError::NotFound("source") => {
+            anyhow::anyhow!("there is no source {id}\n\nhint: `tributary source list` shows them")
+        }
+        ActError::Conflict(why) => {
+            let first = match &why {
+                why if why.contains("paused:") => "resume",
+                why if why.contains("connect") => "reconnect",
+                _ => "show",
+            };
+            anyhow::anyhow!("{why}\n\nhint: `tributary source {first} {id}`")
+        }
         error => error.into(),
     }
 }

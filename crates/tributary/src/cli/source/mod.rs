@@ -8,22 +8,22 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Subcommand;
 use connectors::pull::{ALL, Provider};
-use domain::shown::{plural, shown};
-use domain::{Caller, JobKind, SourceId, SourceStatus, TenantId, Transport};
-use engine::pull::decisions::{self, Again};
-use engine::pull::jobs::{self, Asked};
-use engine::pull::words::{cadence, in_a_row};
-use engine::{Config, Env};
-use serde_json::{Value, json};
-use store::forgotten;
+use domain::shown::shown;
+use domain::{Caller, JobKind, SourceId, SourceStatus, Transport};
+use engine::failures::{self, Again};
+use engine::pull::jobs::Asked;
+use engine::pull::words::{self, cadence, in_a_row};
+use engine::{Config, Env, sources};
+use web::api::forget::Forgotten;
+use web::api::sources::SyncAsked;
 
 use self::connect::{FromStdin, dash};
 pub(super) use self::find::find;
-use self::find::{done, found, gone, hinted};
-use super::{caller, env, progress};
+use self::find::{found, with_hint};
+use super::{caller, env, hinted, print_json, progress};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -135,7 +135,7 @@ fn provider(name: &str) -> Result<Provider, String> {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.tenant.as_deref()).await?;
-    let (tenant_id, is_json) = (caller.tenant_id, args.json);
+    let is_json = args.json;
     match args.command {
         Command::Connect { provider, key, fixtures, mcp } => {
             let transport = match (fixtures, mcp) {
@@ -143,44 +143,44 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 (false, true) => Transport::Mcp,
                 (false, false) => Transport::Rest,
             };
-            connect::connect(&env, tenant_id, provider, key, transport, is_json).await
+            connect::connect(&env, &caller, provider, key, transport, is_json).await
         }
-        Command::List => show::list(&env, tenant_id, is_json).await,
-        Command::Show { source } => show::show(&env, tenant_id, &source, is_json).await,
-        Command::Sync { source, full, wait } => sync(&env, tenant_id, &source, full, wait, is_json).await,
+        Command::List => show::list(&env, &caller, is_json).await,
+        Command::Show { source } => show::show(&env, &caller, &source, is_json).await,
+        Command::Sync { source, full, wait } => sync(&env, &caller, &source, full, wait, is_json).await,
         Command::Every { source, every } => {
-            let id = find(&env, tenant_id, &source).await?;
-            done(decisions::set_sync_every(&env, tenant_id, id, every).await, id)?;
-            let every = cadence::spelled(every);
-            say(json!({ "id": id, "every": every }), &format!("synced every {every} from now on"), is_json)
+            let id = find(&env, &caller, &source).await?;
+            sources::set_sync_every(&env, &caller, id, every).await.map_err(|error| with_hint(error, id))?;
+            say(&env, &caller, id, &format!("synced every {} from now on", cadence::spelled(every)), is_json).await
         }
         Command::Pause { source } => {
-            let id = find(&env, tenant_id, &source).await?;
-            done(jobs::pause_source(&env, tenant_id, id).await, id)?;
+            let id = find(&env, &caller, &source).await?;
+            sources::pause(&env, &caller, id).await.map_err(|error| with_hint(error, id))?;
             let words = format!("paused; `tributary source resume {id}` goes on where it stopped");
-            say(json!({ "id": id, "status": "paused" }), &words, is_json)
+            say(&env, &caller, id, &words, is_json).await
         }
         Command::Resume { source } => {
-            let id = find(&env, tenant_id, &source).await?;
-            done(jobs::resume_source(&env, tenant_id, id).await, id)?;
-            say(json!({ "id": id, "status": "active" }), "resumed", is_json)
+            let id = find(&env, &caller, &source).await?;
+            sources::resume(&env, &caller, id).await.map_err(|error| with_hint(error, id))?;
+            say(&env, &caller, id, "resumed", is_json).await
         }
         Command::Retry { source, record } => {
-            let id = find(&env, tenant_id, &source).await?;
-            retry(&env, tenant_id, id, record.as_deref(), is_json).await
+            let id = find(&env, &caller, &source).await?;
+            retry(&env, &caller, id, record.as_deref(), is_json).await
         }
         Command::Skip { source, record } => {
-            let id = find(&env, tenant_id, &source).await?;
-            if !decisions::skip(&env, tenant_id, id, &record).await? {
+            let id = find(&env, &caller, &source).await?;
+            let missing = || {
                 let what = "is none that could not be read, or is left out already";
-                bail!("{} {what}\n\nhint: `tributary source show {id}` lists them", shown(&record));
-            }
+                format!("{} {what}\n\nhint: `tributary source show {id}` lists them", shown(&record))
+            };
+            failures::skip(&env, &caller, id, &record).await.map_err(|error| hinted(error, missing))?;
             let words = format!("it is left out; `tributary source retry {id} {}` tries it again", shown(&record));
-            say(json!({ "id": id, "record": record, "is_skipped": true }), &words, is_json)
+            say(&env, &caller, id, &words, is_json).await
         }
         Command::Reconnect { source, key } => {
-            let source = found(&env, tenant_id, &source).await?;
-            connect::reconnect(&env, tenant_id, &source, key, is_json).await
+            let source = found(&env, &caller, &source).await?;
+            connect::reconnect(&env, &caller, &source, key, is_json).await
         }
         Command::Forget { source, yes, keep } => forget(&env, &caller, &source, yes, keep, is_json).await,
     }
@@ -188,26 +188,25 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 
 async fn sync(
     env: &Env,
-    tenant_id: TenantId,
+    caller: &Caller,
     text: &str,
     full: bool,
     wait: bool,
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let id = find(env, tenant_id, text).await?;
-    let asked = jobs::sync(env, tenant_id, id, full.then_some(JobKind::Full), "person").await;
-    let asked = asked.map_err(|error| hinted(error, id))?.with_context(|| gone(id))?;
+    let id = find(env, caller, text).await?;
+    let asked = sources::sync(env, caller, id, full.then_some(JobKind::Full)).await;
+    let asked = asked.map_err(|error| with_hint(error, id))?;
     let (job_id, said) = match asked {
         Asked::Started(job_id) => (job_id, "asked for"),
         Asked::Running(job_id) => (job_id, "under way already; it will run again after this one"),
     };
     if wait {
         eprintln!("job {job_id}: {said}");
-        return progress::watch(env, tenant_id, job_id, is_json).await;
+        return progress::watch(env, caller, job_id, is_json).await;
     }
     if is_json {
-        let is_new = matches!(asked, Asked::Started(_));
-        println!("{}", serde_json::to_string_pretty(&json!({ "job_id": job_id, "is_new": is_new }))?);
+        print_json(&SyncAsked::from(asked))?;
     } else {
         println!("job {job_id}");
         eprintln!("{said}; `tributary job show {job_id} --watch` shows how far it is");
@@ -217,33 +216,32 @@ async fn sync(
 
 async fn retry(
     env: &Env,
-    tenant_id: TenantId,
+    caller: &Caller,
     id: SourceId,
     record: Option<&str>,
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let again = match record {
-        Some(record) => decisions::retry(env, tenant_id, id, record, "person").await,
-        None => decisions::retry_all(env, tenant_id, id, "person").await,
+        Some(record) => failures::retry(env, caller, id, record).await,
+        None => failures::retry_all(env, caller, id).await,
     };
-    let hint = format!("hint: `tributary source show {id}` lists what could not be read");
-    match again.map_err(|error| hinted(error, id))? {
+    match again.map_err(|error| with_hint(error, id))? {
+        Again::Started(job_id, _) if is_json => print_json(&SyncAsked::from(Asked::Started(job_id)))?,
         Again::Started(job_id, n) => {
-            let words =
-                format!("job {job_id} reads {n} again; `tributary job show {job_id} --watch` shows how far it is");
-            say(json!({ "job_id": job_id, "records": n }), &words, is_json)
+            println!("job {job_id} reads {n} again; `tributary job show {job_id} --watch` shows how far it is");
         }
-        Again::Running(job_id) => {
-            let words = format!(
-                "a sync is under way; the records are read again after it\nhint: `tributary job show {job_id} --watch` shows when it has ended"
-            );
-            say(json!({ "job_id": job_id, "is_new": false }), &words, is_json)
-        }
+        Again::Running(job_id) if is_json => print_json(&SyncAsked::from(Asked::Running(job_id)))?,
+        Again::Running(job_id) => println!(
+            "a sync is under way; the records are read again after it\nhint: `tributary job show {job_id} --watch` shows when it has ended"
+        ),
         Again::Nameless => {
             bail!("it has no id to ask for it by\n\nhint: `tributary source sync {id} --full` tries it again")
         }
-        Again::Unknown => bail!("there is nothing of that to read again\n\n{hint}"),
+        Again::Unknown => bail!(
+            "there is nothing of that to read again\n\nhint: `tributary source show {id}` lists what could not be read"
+        ),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn forget(
@@ -254,20 +252,10 @@ async fn forget(
     keep: bool,
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let tenant_id = caller.tenant_id;
-    let source = found(env, tenant_id, text).await?;
+    let source = found(env, caller, text).await?;
     let id = SourceId(source.id);
-    let mut conn = env.db.acquire().await?;
-    let counted = forgotten::count(&mut conn, tenant_id, id).await?;
-    drop(conn);
+    let all = words::counted(&sources::count(env, caller, id).await?);
     let name = shown(&source.name);
-    let all = format!(
-        "{} in {}, {} and {}",
-        plural(counted.documents, "document", "documents"),
-        plural(counted.chunks, "chunk", "chunks"),
-        plural(counted.clients, "client", "clients"),
-        plural(counted.jobs, "job", "jobs")
-    );
     if keep {
         eprintln!(
             "{name} ({}) will be disconnected: its tokens go, and nothing more is read.\nKept: {all}",
@@ -285,19 +273,24 @@ async fn forget(
     }
     if keep {
         if source.status != SourceStatus::Disconnected {
-            done(engine::pull::connect::disconnect(env, tenant_id, id).await, id)?;
+            sources::disconnect(env, caller, id).await.map_err(|error| with_hint(error, id))?;
         }
         let words = format!("disconnected; `tributary source reconnect {id}` connects it again");
-        return say(json!({ "id": id, "status": "disconnected" }), &words, is_json);
+        return say(env, caller, id, &words, is_json).await;
     }
-    let going = engine::pull::connect::forget(env, tenant_id, id, &caller.key_name).await?.with_context(|| gone(id))?;
-    say(serde_json::to_value(going)?, "disconnected; a worker removes what came from it, step by step", is_json)
+    let going = sources::forget(env, caller, id).await.map_err(|error| with_hint(error, id))?;
+    if is_json {
+        print_json(&Forgotten::from(going))?;
+    } else {
+        println!("disconnected; a worker removes what came from it, step by step");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-/// What was done, as data or in words.
-fn say(data: Value, words: &str, is_json: bool) -> anyhow::Result<ExitCode> {
+/// Prints what was done, in words or as the source is now.
+async fn say(env: &Env, caller: &Caller, id: SourceId, words: &str, is_json: bool) -> anyhow::Result<ExitCode> {
     if is_json {
-        println!("{}", serde_json::to_string_pretty(&data)?);
+        print_json(&web::api::sources::Source::new(env, sources::get(env, caller, id).await?))?;
     } else {
         println!("{words}");
     }

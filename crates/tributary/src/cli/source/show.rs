@@ -3,47 +3,45 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use domain::Caller;
 use domain::shown::{clipped, number, relative, shown};
-use domain::{JobId, SourceId, TenantId};
 use engine::Env;
 use engine::pull::words::cadence;
 use engine::pull::words::{next_sync, read_by};
-use serde_json::{Value, json};
+use engine::sources::{self, Watched};
 use store::failures::Failure;
-use store::jobs::{Filter, Job};
-use store::sources::{self, Event, Source};
+use store::jobs::Filter;
+use store::sources::{Event, Source};
 
-use super::super::{job, table, words};
-use super::find::found;
+use super::super::{job, print_json, table, words};
+use super::find::{find, with_hint};
 
-/// So many of what could not be read are shown.
+/// How many are shown of what could not be read, of the latest jobs and of the latest events.
 const FAILURES: i64 = 20;
+const JOBS: i64 = 5;
+const EVENTS: usize = 10;
 
 /// The source's provider, as people call it.
 pub fn who<'a>(env: &Env, source: &'a Source) -> &'a str {
     env.providers.label(&source.provider)
 }
 
-pub async fn list(env: &Env, tenant_id: TenantId, is_json: bool) -> anyhow::Result<ExitCode> {
-    let mut conn = env.db.acquire().await?;
-    let listed = sources::list(&mut conn, tenant_id, None).await?;
-    let mut health = Vec::new();
-    for source in &listed {
-        health.push(words::health(who(env, source), source, latest(&mut conn, source).await?.as_ref()));
-    }
+pub async fn list(env: &Env, caller: &Caller, is_json: bool) -> anyhow::Result<ExitCode> {
     if is_json {
-        let both = listed.iter().zip(&health);
-        let listed = both.map(|(source, health)| as_json(source, health)).collect::<anyhow::Result<Vec<_>>>()?;
-        println!("{}", serde_json::to_string_pretty(&listed)?);
+        print_json(&web::api::sources::Sources::new(env, sources::list(env, caller).await?))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let watched = sources::watch(env, caller, None).await?;
+    let listed: Vec<(&Source, words::Health)> =
+        watched.iter().map(|watched| (&watched.source, health(env, watched))).collect();
     if listed.is_empty() {
         let names: Vec<&str> = env.providers.all().iter().map(|provider| provider.name).collect();
         eprintln!("No source is connected yet: `tributary source connect PROVIDER`, one of {}.", names.join(", "));
         return Ok(ExitCode::SUCCESS);
     }
     let now = env.clock.now();
-    let row = |(source, health): (&Source, &words::Health)| {
+    let row = |(source, health): &(&Source, words::Health)| {
         vec![
             source.id.to_string(),
             clipped(&source.name, 40),
@@ -56,37 +54,28 @@ pub async fn list(env: &Env, tenant_id: TenantId, is_json: bool) -> anyhow::Resu
     };
     table::print(
         &["id", "name", "provider", "health", "documents", "synced", "next"],
-        &listed.iter().zip(&health).map(row).collect::<Vec<_>>(),
+        &listed.iter().map(row).collect::<Vec<_>>(),
     );
-    for (source, health) in listed.iter().zip(&health).filter(|(_, health)| health.is_trouble) {
+    for (source, health) in listed.iter().filter(|(_, health)| health.is_trouble) {
         let todo = if health.word == "reconnect" { "reconnect" } else { "show" };
         eprintln!("\n{}: {}\nhint: `tributary source {todo} {}`", shown(&source.name), health.what, source.id);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> anyhow::Result<ExitCode> {
-    let source = found(env, tenant_id, text).await?;
-    let id = SourceId(source.id);
-    let mut conn = env.db.acquire().await?;
-    let counts = sources::counts(&mut conn, tenant_id, id).await?;
-    let filter = Filter { source_id: Some(id), limit: 5, ..Filter::default() };
-    let jobs = store::jobs::list(&mut conn, tenant_id, filter).await?;
-    let health = words::health(who(env, &source), &source, latest(&mut conn, &source).await?.as_ref());
-    let failures = store::failures::list(&mut conn, tenant_id, id, FAILURES).await?;
-    let n_failures = store::failures::count(&mut conn, tenant_id, id).await?;
-    let events = sources::events(&mut conn, tenant_id, Some(id), 10).await?;
+pub async fn show(env: &Env, caller: &Caller, text: &str, is_json: bool) -> anyhow::Result<ExitCode> {
+    let id = find(env, caller, text).await?;
+    let whole = sources::whole(env, caller, id).await.map_err(|error| with_hint(error, id))?;
     if is_json {
-        let mut value = as_json(&source, &health)?;
-        value["counts"] =
-            counts.into_iter().map(|(kind, n)| (kind, json!(n))).collect::<serde_json::Map<_, _>>().into();
-        value["jobs"] = serde_json::to_value(&jobs)?;
-        value["n_failures_in_all"] = json!(n_failures);
-        value["failures"] = serde_json::to_value(&failures)?;
-        value["events"] = serde_json::to_value(&events)?;
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        print_json(&web::api::sources::WholeSource::new(env, whole))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let sources::WholeSource { source, counts, events, .. } = whole;
+    let watched = sources::watch(env, caller, Some(id)).await?.pop().context("the source is gone")?;
+    let health = health(env, &watched);
+    let filter = Filter { source_id: Some(id), limit: JOBS, ..Filter::default() };
+    let (jobs, _) = engine::jobs::list(env, caller, filter).await?;
+    let (failures, n_failures) = engine::failures::list(env, caller, id, FAILURES).await?;
     let now = env.clock.now();
     let by_type: Vec<String> = counts.iter().map(|(kind, n)| format!("{} {}", number(*n), shown(kind))).collect();
     let facts = [
@@ -129,6 +118,7 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
         table::print(&["record", "when", "", "why"], &failures.iter().map(row).collect::<Vec<_>>());
         eprintln!("hint: `tributary source retry {id}` reads them again; `source skip {id} RECORD` leaves one out");
     }
+    let events = &events[..events.len().min(EVENTS)];
     if !events.is_empty() {
         println!("\nLately");
         let row = |event: &Event| vec![relative(event.at, now), shown(&event.what)];
@@ -137,17 +127,6 @@ pub async fn show(env: &Env, tenant_id: TenantId, text: &str, is_json: bool) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The job that waits or runs, else the last one.
-async fn latest(conn: &mut store::PgConnection, source: &Source) -> anyhow::Result<Option<Job>> {
-    let (tenant_id, source_id) = (TenantId(source.tenant_id), Some(SourceId(source.id)));
-    if let Some(id) = source.live_job {
-        return Ok(store::jobs::get(conn, tenant_id, JobId(id)).await?);
-    }
-    Ok(store::jobs::list(conn, tenant_id, Filter { source_id, limit: 1, ..Filter::default() }).await?.pop())
-}
-
-fn as_json(source: &Source, health: &words::Health) -> anyhow::Result<Value> {
-    let mut value = serde_json::to_value(source)?;
-    value["health"] = json!({ "word": health.word, "what": health.what, "is_trouble": health.is_trouble });
-    Ok(value)
+fn health(env: &Env, watched: &Watched) -> words::Health {
+    words::health(who(env, &watched.source), &watched.source, watched.job.as_ref())
 }
