@@ -36,9 +36,8 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    fn time(self, config: &Config, headers: &HeaderMap) -> Duration {
-        let usual = Duration::from_secs(config.request_secs);
-        let long = Duration::from_secs(config.document_secs);
+    /// How long a request may take, by its headers and the two limits of the settings.
+    fn time(self, usual: Duration, long: Duration, headers: &HeaderMap) -> Duration {
         match self {
             Self::Document => long,
             Self::Webhook if content_length(headers) > LARGE_BYTES => long,
@@ -88,7 +87,8 @@ impl Terms {
 
     fn limit(&self, limit: Limit, request: &mut Request) {
         let config = &self.0.config;
-        *self.0.time.lock().unwrap_or_else(PoisonError::into_inner) = limit.time(config, request.headers());
+        let (usual, long) = (Duration::from_secs(config.request_secs), Duration::from_secs(config.document_secs));
+        *self.0.time.lock().unwrap_or_else(PoisonError::into_inner) = limit.time(usual, long, request.headers());
         if let Some(bytes) = limit.body(config) {
             DefaultBodyLimit::max(bytes).apply(request);
         }
@@ -132,5 +132,31 @@ impl WithTerms for UtoipaMethodRouter<App> {
     fn open_to_pages(self) -> Self {
         let (schemas, paths, router) = self;
         (schemas, paths, router.open_to_pages())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn each_limit_has_its_time() {
+        let of = |limit: Limit, content_length: &'static str, usual: u64| {
+            let headers = HeaderMap::from_iter([(CONTENT_LENGTH, HeaderValue::from_static(content_length))]);
+            limit.time(Duration::from_secs(usual), Duration::from_secs(600), &headers).as_secs()
+        };
+        for (limit, content_length, usual, secs) in [
+            (Limit::Document, "10", 30, 600),
+            (Limit::Webhook, "1048576", 30, 30),
+            (Limit::Webhook, "1048577", 30, 600),
+            (Limit::Webhook, "many", 30, 30),
+            (Limit::Recording, "0", 30, 660),
+            (Limit::Connect, "10", 30, 90),
+            (Limit::Connect, "10", 120, 120),
+        ] {
+            assert_eq!(of(limit, content_length, usual), secs, "{limit:?} {content_length} {usual}");
+        }
     }
 }

@@ -51,7 +51,7 @@ async fn the_command_line_prints_what_the_api_answers() {
         ("/jobs?limit=20", &["job", "list"]),
         (&format!("/jobs/{job}"), &["job", "show", &job]),
         ("/queues", &["queue", "list"]),
-        ("/queues/ingest/items", &["queue", "items", "ingest"]),
+        ("/queues/ingestion_queue/items", &["queue", "items", "ingestion_queue"]),
         ("/documents?limit=3", &["document", "list", "--limit", "3"]),
         (&format!("/documents/{document}"), &["document", "show", &document]),
         ("/clients?limit=3", &["client", "list", "--limit", "3"]),
