@@ -8,7 +8,7 @@ use engine::memory::recall::{self, Query};
 use engine::memory::{Change, Remembered, remember};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use store::memory::{Filters, Mode, VectorTable, maintain};
+use store::memory::{Filters, HalfVec, How, Mode, VectorTable, maintain};
 use store::sources;
 use testkit::World;
 use testkit::embedder::{FakeEmbedder, Manner};
@@ -255,7 +255,7 @@ async fn a_tenant_keeps_the_model_of_its_vectors_while_another_one_is_configured
     let second = memory.remember(vec![memory.record("second", "The ferry returns at dusk.")]).await;
     assert_eq!((second[0].n_embedded, new.texts().len()), (1, 0), "its vector is of the tenant's own model");
     let answer = ask(&memory, "ferry").await;
-    assert_eq!((answer.how.as_str(), answer.note, new.texts().len()), ("exact", None, 0));
+    assert_eq!((answer.how, answer.note, new.texts().len()), (How::Exact, None, 0));
     assert!(answer.hits.len() == 2 && answer.hits.iter().all(|hit| hit.vector_rank.is_some()), "{:?}", answer.hits);
     assert_eq!(memory.number("select count(*) from memory.vectors_fake_8").await, 2);
 
@@ -263,7 +263,7 @@ async fn a_tenant_keeps_the_model_of_its_vectors_while_another_one_is_configured
     let answer = ask(&memory, "ferry").await;
     let note = answer.note.expect("a note");
     assert!(note.contains("no vectors of the model fake_12"), "{note}");
-    assert_eq!((answer.how.as_str(), answer.hits.len()), ("keyword", 2));
+    assert_eq!((answer.how, answer.hits.len()), (How::Keyword, 2));
 }
 
 #[tokio::test]
@@ -290,6 +290,38 @@ async fn a_number_is_found_however_it_is_spelled() {
 }
 
 #[tokio::test]
+async fn a_search_in_sql_alone_finds_what_the_server_finds() {
+    let memory = Memory::new().await;
+    let said = sentences(80, 4);
+    let records = said.iter().enumerate().map(|(nth, text)| memory.record(&format!("s{nth}"), text)).collect();
+    memory.remember(records).await;
+    let caller = Caller::local("test", memory.world.tenant_id, true);
+    let env = &memory.world.env;
+    let embedder = env.embedders.configured();
+    for text in ["copper harbour", "the engine of the market", &said[7], "nothing of the kind"] {
+        let vector = HalfVec::new(&embedder.embed_query(text).await.expect("a vector"));
+        for mode in [Mode::Hybrid, Mode::Keyword, Mode::Vector] {
+            let query = Query { text: text.into(), k: 10, mode, ..Query::default() };
+            let answer = Box::pin(recall::search(env, &caller, &query)).await.expect("an answer");
+            let served: Vec<(uuid::Uuid, Option<i32>, Option<i32>)> =
+                answer.hits.iter().map(|hit| (hit.document_id, hit.keyword_rank, hit.vector_rank)).collect();
+            let mut tx = env.db.begin_as(&caller).await.expect("a transaction");
+            let in_sql: Vec<(uuid::Uuid, Option<i32>, Option<i32>)> = sqlx::query_as(
+                "select document_id, keyword_rank, vector_rank from memory.search($1, $2, $3, '{}', 10, $4)",
+            )
+            .bind(text)
+            .bind(&vector)
+            .bind(&embedder.model().name)
+            .bind(mode.as_str())
+            .fetch_all(&mut *tx)
+            .await
+            .expect("hits");
+            assert_eq!(served, in_sql, "{mode} search for {text:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn nobody_finds_another_tenants_memory() {
     let memory = Memory::new().await;
     memory.remember(vec![memory.record("secret", "The combination of the vault is hidden behind the painting.")]).await;
@@ -310,8 +342,11 @@ async fn nobody_finds_another_tenants_memory() {
         assert_eq!(n, 0, "S17: {table}");
     }
     drop(tx);
-    let without = sqlx::query("select * from memory.search('vault')").fetch_all(&mut *memory.world.conn().await).await;
-    assert!(without.is_err(), "a search without a tenant was answered");
+    for call in ["search('vault')", "keyword_candidates('vault')", "vector_candidates('fast_256', null)"] {
+        let sql = sqlx::AssertSqlSafe(format!("select * from memory.{call}"));
+        let without = sqlx::query(sql).fetch_all(&mut *memory.world.conn().await).await;
+        assert!(without.is_err(), "{call} without a tenant was answered");
+    }
 }
 
 #[tokio::test]
@@ -339,7 +374,7 @@ async fn a_large_memory_gets_its_index_and_filters_stay_right() {
     let caller = Caller::local("test", tenant_id, true);
     let query = Query { text: said[300].clone(), k: 10, mode: Mode::Vector, ..Query::default() };
     let answer = Box::pin(recall::search(&memory.world.env, &caller, &query)).await.expect("an answer");
-    assert_eq!(answer.how, "index");
+    assert_eq!(answer.how, How::Index);
     let by_index: Vec<String> = answer.hits.into_iter().map(|hit| hit.external_id).collect();
     assert_eq!(by_index[0], "s300");
     let shared = by_index.iter().filter(|name| exact.contains(name)).count();

@@ -10,7 +10,7 @@ mod search;
 pub use chunks::{Chunk, Kept, Moved, NewChunk};
 pub use documents::{Document, Listed, Pending, Seen, Stored, Totals};
 pub use halfvec::HalfVec;
-pub use search::{Filters, Found, Mode, search};
+pub use search::{Candidate, Candidates, Filters, Found, How, Mode, QueryVector, candidates, found};
 
 use std::collections::HashSet;
 

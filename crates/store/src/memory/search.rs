@@ -1,42 +1,36 @@
-//! Asking memory: one call of `memory.search`, in the caller's own transaction.
+//! The two halves of a search in the database: candidates by words and by vector, and what is shown of those that were chosen. Both run in
+//! the caller's own transaction.
 
 use chrono::{DateTime, Utc};
-use domain::DocumentType;
-use serde::{Deserialize, Serialize};
+use domain::{DocumentType, words};
+use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::HalfVec;
-use crate::Result;
+use crate::{Error, Result};
 
-/// How candidates are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// By keyword and by meaning, fused.
-    #[default]
-    Hybrid,
-    Keyword,
-    Vector,
-}
-
-impl Mode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hybrid => "hybrid",
-            Self::Keyword => "keyword",
-            Self::Vector => "vector",
-        }
+words! {
+    /// How candidates are found.
+    #[derive(Default)]
+    Mode {
+        /// By keyword and by vector, fused.
+        #[default]
+        Hybrid = "hybrid",
+        Keyword = "keyword",
+        Vector = "vector",
     }
 }
 
-impl std::str::FromStr for Mode {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Hybrid, Self::Keyword, Self::Vector]
-            .into_iter()
-            .find(|mode| mode.as_str() == text)
-            .ok_or_else(|| format!("unknown mode {text:?}; modes are hybrid, keyword and vector"))
+words! {
+    /// How vectors were searched.
+    How {
+        /// All of them were compared.
+        Exact = "exact",
+        /// By the tenant's own index.
+        Index = "index",
+        /// Not at all: candidates are by keyword alone.
+        Keyword = "keyword",
     }
 }
 
@@ -55,20 +49,76 @@ pub struct Filters {
     pub contact: Option<i64>,
 }
 
-/// A document that matched, with its best chunk.
+/// A document that one side of a search proposes, with the chunk that matches best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    pub document_id: Uuid,
+    pub chunk_id: Uuid,
+    /// By keyword: the sum over the terms of rarity times `ts_rank`. By vector: the similarity.
+    pub score: f64,
+}
+
+/// What both sides of a search propose, best first.
+#[derive(Clone, Debug)]
+pub struct Candidates {
+    pub by_keyword: Vec<Candidate>,
+    pub by_vector: Vec<Candidate>,
+    /// The lexemes that were looked for, some of them stems.
+    pub terms: Vec<String>,
+    pub how: How,
+}
+
+/// The vector of a question, and the name of the model that made it.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryVector<'a> {
+    pub model: &'a str,
+    pub vector: &'a [f32],
+}
+
+/// Finds candidates in one round trip: by keyword where there is a text, by vector where there is a vector. A vector counts only when
+/// its model is the one that the tenant's vectors are of.
+pub async fn candidates(
+    conn: &mut PgConnection,
+    text: Option<&str>,
+    vector: Option<QueryVector<'_>>,
+    filters: &Filters,
+) -> Result<Candidates> {
+    #[derive(sqlx::FromRow)]
+    struct Row {
+        keyword_documents: Vec<Uuid>,
+        keyword_chunks: Vec<Uuid>,
+        keyword_scores: Vec<f64>,
+        terms: Vec<String>,
+        vector_documents: Vec<Uuid>,
+        vector_chunks: Vec<Uuid>,
+        similarities: Vec<f64>,
+        how: String,
+    }
+    let row: Row = sqlx::query_as(include_str!("../sql/candidates.sql"))
+        .bind(text)
+        .bind(vector.map(|vector| vector.model))
+        .bind(vector.map(|vector| HalfVec::new(vector.vector)))
+        .bind(serde_json::to_value(filters).unwrap_or_default())
+        .fetch_one(conn)
+        .await?;
+    Ok(Candidates {
+        by_keyword: zipped(row.keyword_documents, row.keyword_chunks, row.keyword_scores),
+        by_vector: zipped(row.vector_documents, row.vector_chunks, row.similarities),
+        terms: row.terms,
+        how: row.how.parse().map_err(|what| Error::Refused { what })?,
+    })
+}
+
+fn zipped(documents: Vec<Uuid>, chunks: Vec<Uuid>, scores: Vec<f64>) -> Vec<Candidate> {
+    let candidate = |((document_id, chunk_id), score)| Candidate { document_id, chunk_id, score };
+    documents.into_iter().zip(chunks).zip(scores).map(candidate).collect()
+}
+
+/// A document that was found, with the text of its best chunk.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Found {
     pub document_id: Uuid,
     pub chunk_id: Uuid,
-    pub score: f64,
-    pub keyword_rank: Option<i32>,
-    pub vector_rank: Option<i32>,
-    pub keyword_score: Option<f64>,
-    pub similarity: Option<f64>,
-    /// What was looked for, as lexemes, some of them stems.
-    pub terms: Vec<String>,
-    /// How vectors were searched: `exact`, by `index`, or not at all (`keyword`).
-    pub how: String,
     pub title: Option<String>,
     #[sqlx(try_from = "String")]
     pub document_type: DocumentType,
@@ -77,26 +127,13 @@ pub struct Found {
     pub external_id: String,
     pub at: DateTime<Utc>,
     pub text: String,
-    pub ordinal: i32,
 }
 
-/// The best `k` documents for a query. `embedding` counts only when `model` is the one the tenant points to.
-pub async fn search(
-    conn: &mut PgConnection,
-    query: &str,
-    embedding: Option<(&str, &[f32])>,
-    filters: &Filters,
-    k: i32,
-    mode: Mode,
-) -> Result<Vec<Found>> {
-    let filters = serde_json::to_value(filters).unwrap_or_default();
-    Ok(sqlx::query_as(include_str!("../sql/search.sql"))
-        .bind(query)
-        .bind(embedding.map(|(_, vector)| HalfVec::new(vector)))
-        .bind(embedding.map(|(model, _)| model))
-        .bind(filters)
-        .bind(k)
-        .bind(mode.as_str())
-        .fetch_all(conn)
-        .await?)
+/// Reads documents with one chunk each, given as (document, chunk), in that order. Those that are gone meanwhile are left out.
+pub async fn found(conn: &mut PgConnection, best: &[(Uuid, Uuid)]) -> Result<Vec<Found>> {
+    if best.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (documents, chunks): (Vec<Uuid>, Vec<Uuid>) = best.iter().copied().unzip();
+    Ok(sqlx::query_as(include_str!("../sql/found.sql")).bind(documents).bind(chunks).fetch_all(conn).await?)
 }

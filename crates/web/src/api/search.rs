@@ -211,7 +211,7 @@ impl Found {
     /// With links to pages at `base`.
     pub fn new(answer: recall::SearchAnswer, base: &str) -> Self {
         let hits = answer.hits.into_iter().map(|hit| Hit::new(hit, base)).collect();
-        Self { hits, how: answer.how, note: answer.note }
+        Self { hits, how: answer.how.to_string(), note: answer.note }
     }
 }
 

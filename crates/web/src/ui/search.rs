@@ -203,6 +203,8 @@ impl HitCard {
 
 #[cfg(test)]
 mod tests {
+    use store::memory::How;
+
     use super::*;
 
     fn hit(title: Option<&str>, document_type: &str) -> Hit {
@@ -249,8 +251,7 @@ mod tests {
     #[test]
     fn how_many_and_how_long_is_said() {
         let found = |n: usize, note: Option<&str>| {
-            let answer =
-                SearchAnswer { hits: vec![hit(None, "note"); n], how: "exact".into(), note: note.map(Into::into) };
+            let answer = SearchAnswer { hits: vec![hit(None, "note"); n], how: How::Exact, note: note.map(Into::into) };
             FoundPart::new(answer, &HashMap::new(), 12, DateTime::UNIX_EPOCH)
         };
         for (n, words) in [(0, "0 results in 12 ms"), (1, "1 result in 12 ms"), (20, "The best 20 in 12 ms")] {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::{Fault, TenantId};
+use store::memory::How;
 
 use crate::Env;
 use crate::memory::embed::Embedder;
@@ -14,6 +15,20 @@ const EMBED_LIMIT: Duration = Duration::from_secs(3);
 pub(super) struct Question<'a> {
     pub embedder: &'a Embedder,
     pub vector: Result<Vec<f32>, Fault>,
+}
+
+impl Question<'_> {
+    /// Says why the hits were found by keyword alone, if they were.
+    pub fn note(&self, how: How, is_nothing_found: bool) -> Option<String> {
+        match &self.vector {
+            Err(fault) => Some(format!("searched by keyword alone: the embedder is away ({})", fault.in_words())),
+            Ok(_) if how == How::Keyword && !is_nothing_found => {
+                let model = &self.embedder.model().name;
+                Some(format!("searched by keyword alone: this memory has no vectors of the model {model}"))
+            }
+            Ok(_) => None,
+        }
+    }
 }
 
 /// Embeds a question. An embedder that is away is no error: the search goes by keyword alone.
