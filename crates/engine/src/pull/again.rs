@@ -36,6 +36,12 @@ pub(super) fn add(asked: &mut Vec<AskedAgain>, ask: AskedAgain) {
     if asked.iter().any(|asked| asked.kind == JobKind::Full) {
         asked.retain(is_whole);
     }
+    // Jobs are listed by id, the newest first: the one that runs first has the smaller id.
+    if let [first, second] = asked.as_mut_slice()
+        && first.id.0 > second.id.0
+    {
+        std::mem::swap(&mut first.id, &mut second.id);
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +78,7 @@ mod tests {
                 list.iter().map(|asked| (asked.kind, asked.items.iter().map(String::as_str).collect())).collect();
             let kept: Vec<(JobKind, Vec<&str>)> = kept.iter().map(|(kind, items)| (*kind, items.to_vec())).collect();
             assert_eq!(found, kept, "{asks:?}");
+            assert!(list.is_sorted_by_key(|asked| asked.id.0), "not listed in the order in which they run: {asks:?}");
         }
     }
 
