@@ -41,6 +41,8 @@ impl House {
     pub fn tributary(&self, args: &[&str]) -> (bool, String, String) {
         let mut tributary = command(&self.folder.0, 1);
         tributary.env("DATABASE_URL", &self.t.world.database.url).env("MASTER_KEY", MASTER_KEY);
+        // Links that are printed lead to the server.
+        tributary.env("LISTEN", self.app.url.strip_prefix("http://").expect("an address"));
         tributary.envs(settings(&self.t.fakes)).args(args);
         let (output, stdout, stderr) = run(&mut tributary);
         (output.status.success(), stdout, stderr)

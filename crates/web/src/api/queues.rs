@@ -101,7 +101,7 @@ pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Re
 #[utoipa::path(get, path = "/api/v1/queues/{lane}/items", tag = "queues",
     params(("lane" = String, Path), ItemsQuery),
     responses((status = 200, body = Items), (status = 404, body = Problem)))]
-pub(crate) async fn page(
+pub(crate) async fn items(
     State(app): State<App>,
     Reading(caller): Reading,
     Path(lane): Path<String>,

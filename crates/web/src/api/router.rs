@@ -46,7 +46,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(documents::create).limited(Limit::Document))
         .routes(routes!(documents::one))
         .routes(routes!(queues::list))
-        .routes(routes!(queues::page))
+        .routes(routes!(queues::items))
         .routes(routes!(queues::item))
         .routes(routes!(queues::act))
         .routes(routes!(workers::list))
