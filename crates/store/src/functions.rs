@@ -55,6 +55,7 @@ pub const FUNCTIONS: &[Function] = files![
     "tributary.take_turn",
     "tributary.job_archived",
     "tributary.job_sent",
+    "tributary.run_again",
     "tributary.check_queue",
     "public.ingestion_enqueue",
     "public.ingestion_read",
