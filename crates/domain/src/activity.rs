@@ -75,7 +75,7 @@ pub const STALE_AFTER: TimeDelta = TimeDelta::minutes(5);
 /// An activity that has been claimed for longer than this is reported.
 pub const HELD_LONG: TimeDelta = TimeDelta::hours(1);
 
-/// What happens by itself to an activity that failed.
+/// The automatic outcome of a failed activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterFailure {
     /// It is processed again then.

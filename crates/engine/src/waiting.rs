@@ -49,7 +49,7 @@ impl Claimable {
     }
 }
 
-/// Who may claim a waiting activity, and when.
+/// The agents that may claim a waiting activity, and from when on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Agents that are online may claim it now; together they work on so many activities at once (`hands`).

@@ -208,7 +208,7 @@ pub struct Activity {
     #[sqlx(rename = "provider_id")]
     pub channel_id: Option<Uuid>,
     pub contact_id: Option<i64>,
-    /// Whose work it is; none: everyone's.
+    /// The person who owns it; none: everyone.
     #[sqlx(rename = "sales_id")]
     pub person_id: Option<i64>,
     /// How often agents have claimed it.
