@@ -243,7 +243,7 @@ mod tests {
         let clients = HashMap::from([(Uuid::from_u128(1), "/clients/7".to_owned())]);
         let own = HitCard::new(hit(None, "client"), &clients, DateTime::UNIX_EPOCH);
         assert_eq!((own.href.as_str(), own.client), ("/clients/7", None));
-        let record = HitCard::new(hit(None, "deal"), &clients, DateTime::UNIX_EPOCH);
+        let record = HitCard::new(hit(None, "hubspot.deal"), &clients, DateTime::UNIX_EPOCH);
         assert_eq!(record.client.as_deref(), Some("/clients/7"));
         assert!(record.href.starts_with("/documents/"));
     }
