@@ -34,7 +34,7 @@ pub struct Config {
     )]
     pub pg_bin_dir: PathBuf,
 
-    /// Most database connections of one process.
+    /// The largest number of database connections of one process.
     #[arg(long, env = "DB_CONNECTIONS", default_value_t = 16, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(4..=500))]
     pub db_connections: u32,
 
@@ -42,42 +42,41 @@ pub struct Config {
     #[arg(long, env = "LISTEN", default_value = "127.0.0.1:7171", global = true, hide_short_help = true)]
     pub listen: SocketAddr,
 
-    /// How others reach this server, when a proxy stands before it, such as `https://hear.example.com`. Shown in links; https makes cookies secure.
+    /// The address by which others reach this server through a proxy, such as `https://hear.example.com`. Links begin with it; https makes cookies secure.
     #[arg(long, env = "PUBLIC_URL", global = true, hide_short_help = true, value_parser = public_url)]
     pub public_url: Option<String>,
 
-    /// Proxies whose word on the caller's address (`X-Forwarded-For`) is taken, as addresses or networks. Default: this machine's own,
-    /// where PUBLIC_URL is set.
+    /// Proxies whose `X-Forwarded-For` is believed, as addresses or networks. Default: those on this machine if PUBLIC_URL is set.
     #[arg(long, env = "TRUSTED_PROXIES", value_delimiter = ',', global = true, hide_short_help = true, value_parser = network)]
     pub trusted_proxies: Option<Vec<IpNet>>,
 
-    /// Sites that may show these pages in a frame, as origins such as `https://crm.example.com`. Such a page is told how agents of the
-    /// person who is signed in reach this server. Default: none.
+    /// Sites that may show these pages in a frame, as origins such as `https://crm.example.com`. Such a site learns how the agents of the
+    /// signed-in person reach this server. Default: none.
     #[arg(long, env = "EMBED_ORIGINS", value_delimiter = ',', global = true, hide_short_help = true, value_parser = origin)]
     pub embed_origins: Vec<String>,
 
-    /// The country in which telephone numbers without a country code are dialled, such as US, DE or BR. Default: none, such numbers are
-    /// matched by their last ten digits alone.
+    /// The country of telephone numbers without a country code, such as US, DE or BR. Default: none; such numbers are matched only by their
+    /// last ten digits.
     #[arg(long, env = "PHONE_REGION", global = true, hide_short_help = true)]
     pub phone_region: Option<Region>,
 
-    /// Largest request body accepted, in bytes, where a door has no limit of its own.
+    /// The largest request body, in bytes, for routes without a limit of their own.
     #[arg(long, env = "REQUEST_MAX_BYTES", default_value_t = 1_048_576, global = true, hide_short_help = true)]
     pub request_max_bytes: usize,
 
-    /// Largest file or text taken by the direct door, in bytes.
+    /// The largest file or text that can be remembered directly, in bytes.
     #[arg(long, env = "DOCUMENT_MAX_BYTES", default_value_t = 52_428_800, global = true, hide_short_help = true)]
     pub document_max_bytes: usize,
 
-    /// Longest time a file or text may take to arrive and be remembered, in seconds.
+    /// The longest time for a file or text to arrive and be remembered, in seconds.
     #[arg(long, env = "DOCUMENT_SECS", default_value_t = 300, global = true, hide_short_help = true)]
     pub document_secs: u64,
 
-    /// Longest time one request may take, in seconds; event streams are exempt.
+    /// The longest time for one request, in seconds. Event streams are exempt.
     #[arg(long, env = "REQUEST_SECS", default_value_t = 30, global = true, hide_short_help = true)]
     pub request_secs: u64,
 
-    /// How often a worker says that it lives, in seconds. Silent for twice that it is late, for ten times it is dead.
+    /// The interval of a worker's heartbeats, in seconds. After twice that time without one it is late, after ten times it is dead.
     #[arg(long, env = "WORKER_HEARTBEAT_SECS", default_value_t = 5, global = true, hide_short_help = true, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub worker_heartbeat_secs: u64,
 
@@ -85,23 +84,24 @@ pub struct Config {
     #[arg(long, env = "LANE_SLOTS", default_value = "2", global = true, hide_short_help = true, value_parser = lane_slots)]
     pub lane_slots: Slots,
 
-    /// Language of texts too short to tell, as PostgreSQL names it: english, german, french …; `simple` for none.
+    /// The language of texts that are too short to recognise, by PostgreSQL's name: english, german, french …; `simple` for none.
     #[arg(long, env = "TEXT_LANG", default_value = "english", global = true, hide_short_help = true, value_parser = text_lang)]
     pub text_lang: String,
 
-    /// Whether a worker is also an agent that claims activities and processes them. `up` is unless told `false`.
+    /// Whether a worker is also an agent that claims and processes activities. `up` is one unless this is `false`.
     #[arg(long, env = "BUILTIN_AGENT", global = true, hide_short_help = true)]
     pub builtin_agent: Option<bool>,
 
-    /// How many activities an agent has in hand at once, at most; what the Nodes page says goes below it.
+    /// The largest number of activities that an agent processes at once. The Nodes page can set a smaller number.
     #[arg(long, env = "AGENT_CONCURRENCY", default_value_t = 8, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub agent_concurrency: u32,
 
-    /// How long a stopping process waits for work in hand before it hands it back, in seconds.
+    /// How long a stopping process waits for its items before it hands them back, in seconds.
     #[arg(long, env = "DRAIN_SECS", default_value_t = 20, global = true, hide_short_help = true)]
     pub drain_secs: u64,
 
-    /// Seals other people's secrets: 32 bytes in base64, older keys on further lines. Default: the file master.key of the data folder.
+    /// The key that encrypts other people's secrets: 32 bytes in base64, older keys on further lines. Default: the file master.key of the
+    /// data folder.
     #[arg(long, env = "MASTER_KEY", global = true, hide_env_values = true, hide_short_help = true)]
     pub master_key: Option<Secret>,
 
@@ -110,15 +110,15 @@ pub struct Config {
     #[arg(long, env = "BLOB_URL", global = true, hide_short_help = true, value_parser = blob_url)]
     pub blob_url: Option<String>,
 
-    /// Gets a POST with JSON for every alert that opens.
+    /// A URL that gets a POST with JSON for every alert that opens.
     #[arg(long, env = "ALERT_WEBHOOK_URL", global = true, hide_env_values = true, hide_short_help = true)]
     pub alert_webhook_url: Option<Secret>,
 
-    /// What makes vectors of texts: `fast` here on this machine, `openai`, or `compatible` for any other service that speaks OpenAI's API.
+    /// The embedder: `fast` on this machine, `openai`, or `compatible` for any other service with OpenAI's API.
     #[arg(long, env = "EMBEDDER", default_value = "fast", global = true, hide_short_help = true)]
     pub embedder: EmbedderKind,
 
-    /// Where `openai` or `compatible` is asked, without `/embeddings`.
+    /// The address of `openai` or `compatible`, without `/embeddings`.
     #[arg(long, env = "EMBED_BASE_URL", default_value = "https://api.openai.com/v1", global = true, hide_short_help = true, value_parser = base_url)]
     pub embed_base_url: String,
 
@@ -130,7 +130,7 @@ pub struct Config {
     #[arg(long, env = "EMBED_MODEL", default_value = "text-embedding-3-small", global = true, hide_short_help = true)]
     pub embed_model: String,
 
-    /// How many dimensions that model's vectors have.
+    /// The number of dimensions of that model's vectors.
     #[arg(long, env = "EMBED_DIM", default_value_t = 1_536, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=4_000))]
     pub embed_dim: u32,
 
@@ -138,8 +138,8 @@ pub struct Config {
     #[arg(long, env = "FAST_MODEL_DIR", global = true, hide_short_help = true)]
     pub fast_model_dir: Option<PathBuf>,
 
-    /// Where recordings are heard, without `/audio/transcriptions`: any service that speaks OpenAI's API, such as
-    /// `https://api.openai.com/v1`. Default: nowhere, recordings wait for an agent that can hear.
+    /// The address of the transcriber, without `/audio/transcriptions`: any service with OpenAI's API, such as `https://api.openai.com/v1`.
+    /// Default: none; recordings wait for an agent that has one.
     #[arg(long, env = "TRANSCRIBE_BASE_URL", global = true, hide_short_help = true, value_parser = base_url)]
     pub transcribe_base_url: Option<String>,
 
@@ -151,12 +151,12 @@ pub struct Config {
     #[arg(long, env = "TRANSCRIBE_MODEL", default_value = "whisper-1", global = true, hide_short_help = true)]
     pub transcribe_model: String,
 
-    /// The language model that sums up what came and finds facts in it: by Anthropic's API, or by OpenAI's, which others speak too.
-    /// Without one that is done by rules.
+    /// The API of the language model that writes summaries and finds facts: Anthropic's, or OpenAI's, which other services have too. Default:
+    /// none; summaries and facts are made by rules.
     #[arg(long, env = "LLM", default_value = "none", global = true, hide_short_help = true)]
     pub llm: LlmKind,
 
-    /// Where it is asked, without `/v1/messages` or `/chat/completions`. Default: `https://api.anthropic.com`, `https://api.openai.com/v1`.
+    /// Its address, without `/v1/messages` or `/chat/completions`. Default: `https://api.anthropic.com` or `https://api.openai.com/v1`.
     #[arg(long, env = "LLM_BASE_URL", global = true, hide_short_help = true, value_parser = base_url)]
     pub llm_base_url: Option<String>,
 
@@ -168,12 +168,12 @@ pub struct Config {
     #[arg(long, env = "LLM_MODEL", global = true, hide_short_help = true)]
     pub llm_model: Option<String>,
 
-    /// Networks or addresses that recordings may be fetched from although they are not public, such as that of a recorder of your own. A
-    /// Twilio channel's credentials are sent there too. Default: none.
+    /// Private networks or addresses that recordings may be fetched from, such as that of your own recorder. A Twilio channel's credentials
+    /// are sent there too. Default: none.
     #[arg(long, env = "OUTBOUND_ALLOW", value_delimiter = ',', global = true, hide_short_help = true, value_parser = network)]
     pub outbound_allow: Vec<IpNet>,
 
-    /// Largest recording that is fetched, in bytes.
+    /// The largest recording that is fetched, in bytes.
     #[arg(long, env = "RECORDING_MAX_BYTES", default_value_t = 209_715_200, global = true, hide_short_help = true)]
     pub recording_max_bytes: u64,
 
@@ -181,41 +181,41 @@ pub struct Config {
     #[command(flatten)]
     pub providers: ProviderSettings,
 
-    /// A token is refreshed when it has so many seconds left.
+    /// A token is refreshed when it has this many seconds left.
     #[arg(long, env = "TOKEN_REFRESH_SKEW_SECONDS", default_value_t = 60, global = true, hide_short_help = true)]
     pub token_refresh_skew_seconds: u64,
 
-    /// Providers' usual limits on requests, times this: more for accounts that are allowed more.
+    /// A factor on the providers' usual request limits, for accounts that are allowed more.
     #[arg(long, env = "PULL_RATE_FACTOR", default_value_t = 1.0, global = true, hide_short_help = true, value_parser = rate_factor)]
     pub pull_rate_factor: f64,
 
-    /// Whether sources are read from sample data that ships with this program, instead of from their providers.
+    /// Whether sources are read from built-in sample data instead of from their providers.
     #[arg(long, env = "INTEGRATIONS_USE_FIXTURES", default_value_t = false, action = clap::ArgAction::Set, global = true, hide_short_help = true)]
     pub integrations_use_fixtures: bool,
 
-    /// Most texts of one call to a service that makes vectors.
+    /// The largest number of texts in one call to an embedding service.
     #[arg(long, env = "EMBEDDING_BATCH_SIZE", default_value_t = 32, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=2_048))]
     pub embedding_batch_size: u32,
 
-    /// What a million tokens cost at that service, in dollars, for estimates. Default: 0.02 for text-embedding-3-small, 0.13 for
-    /// -3-large, nothing for others.
+    /// The price of a million tokens at that service, in dollars, for estimates. Default: 0.02 for text-embedding-3-small, 0.13 for
+    /// -3-large, 0 for others.
     #[arg(long, env = "EMBED_PRICE_PER_MILLION", global = true, hide_short_help = true)]
     pub embed_price_per_million: Option<f64>,
 
-    /// The most that a tenant's vectors may cost in a month, in dollars. Past it, what comes is stored and found by keyword, and gets its
-    /// vectors in the next month, or when this is raised. Default: no cap.
+    /// The largest cost of a tenant's vectors in a month, in dollars. Beyond it, new documents are found by keyword and get their vectors in the
+    /// next month, or when this is raised. Default: no cap.
     #[arg(long, env = "EMBED_MONTHLY_CAP", global = true, hide_short_help = true, value_parser = dollars)]
     pub embed_monthly_cap: Option<f64>,
 
-    /// Alert when the vectors of 1,000 documents cost more than that, in dollars.
+    /// Raise an alert when the vectors of 1,000 documents cost more than this, in dollars.
     #[arg(long, env = "EMBED_ALERT_PER_1000", global = true, hide_short_help = true, value_parser = dollars)]
     pub embed_alert_per_1000: Option<f64>,
 
-    /// What is logged: error, warn, info, debug, or a filter such as `info,store=debug`.
+    /// The log level: error, warn, info, debug, or a filter such as `info,store=debug`.
     #[arg(long, env = "LOG", default_value = "info", global = true, hide_short_help = true)]
     pub log: String,
 
-    /// How it is logged.
+    /// The log format.
     #[arg(long, env = "LOG_FORMAT", default_value = "text", global = true, hide_short_help = true)]
     pub log_format: LogFormat,
 }
@@ -241,7 +241,7 @@ pub enum LlmKind {
 }
 
 impl Config {
-    /// Where people find this server: the public URL, else the address it listens on.
+    /// Returns the address of this server for people: the public URL, or else the address it listens on.
     pub fn base_url(&self) -> String {
         self.public_url.clone().unwrap_or_else(|| match self.listen.ip() {
             ip if ip.is_unspecified() => format!("http://127.0.0.1:{}", self.listen.port()),
@@ -251,7 +251,7 @@ impl Config {
 }
 
 impl Config {
-    /// Whether a connection's other end is a proxy of ours, whose word on the caller's address is taken.
+    /// Whether the other end of a connection is a trusted proxy.
     pub fn is_trusted_proxy(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         match &self.trusted_proxies {
@@ -262,7 +262,7 @@ impl Config {
 }
 
 impl Config {
-    /// What a tenant's vectors may cost in a month, in millionths of a dollar.
+    /// Returns the monthly cap of a tenant's vectors in millionths of a dollar.
     pub fn embed_cap_micros(&self) -> Option<i64> {
         self.embed_monthly_cap.map(micros)
     }
@@ -282,7 +282,7 @@ pub struct Setting {
     pub help: String,
 }
 
-/// Every setting in force. Secrets print as `***`, because their type does.
+/// Returns every setting. Secrets print as `***`, because their type does.
 pub fn in_force(command: &clap::Command, matches: &ArgMatches) -> Vec<Setting> {
     let mut settings = Vec::new();
     for arg in command.get_arguments() {
@@ -308,7 +308,7 @@ pub fn in_force(command: &clap::Command, matches: &ArgMatches) -> Vec<Setting> {
     settings
 }
 
-/// As root a folder that the server's own user can reach; else the user's own.
+/// Returns the default data folder: for root one that the server's user can reach, otherwise one below the user's home.
 fn default_data_dir() -> PathBuf {
     if store::embedded::is_root() {
         return "/var/lib/tributary".into();
@@ -330,7 +330,7 @@ fn public_url(text: &str) -> Result<String, String> {
     plain_url(text).ok_or_else(|| "a public URL looks like https://hear.example.com".into())
 }
 
-/// As browsers write it, or comparing would fail: in lower case, without a path or the scheme's own port.
+/// Parses an origin as browsers write it: in lower case, without a path or the scheme's default port.
 fn origin(text: &str) -> Result<String, String> {
     let malformed = || "an origin looks like https://crm.example.com or http://localhost:8080".to_owned();
     let url = plain_url(text.trim()).ok_or_else(malformed)?.to_lowercase();
@@ -342,7 +342,7 @@ fn origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// A network, or an address.
+/// Parses a network or an address.
 pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
     let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
@@ -383,7 +383,7 @@ fn rate_factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "a number above 0, such as 1 or 0.5".into())
 }
 
-/// Becomes part of no statement, but PostgreSQL must know it: a plain name at least.
+/// Parses the name of a text search configuration, which must be a plain name.
 fn text_lang(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.len() <= 40 && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     if is_plain { Ok(text.to_owned()) } else { Err("a language looks like english, german or simple".into()) }

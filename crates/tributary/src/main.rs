@@ -1,4 +1,4 @@
-//! One program: `up` is all of it on one machine, `serve` and `worker` are its halves, the rest operates it.
+//! The program: `up` runs everything on one machine, `serve` and `worker` are its halves, and the other commands operate it.
 
 mod cli;
 mod logging;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error and its causes, each once, and the hint last.
+/// Prints the error and its causes, each once, and the hint last.
 fn in_words(error: &anyhow::Error) -> String {
     let mut words = String::from("error: ");
     let mut last = String::new();

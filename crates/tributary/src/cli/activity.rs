@@ -1,4 +1,4 @@
-//! `tributary activity`: what came in, and what a person does about it.
+//! `tributary activity`: shows activities, and what a person can do about them.
 
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ pub struct Args {
 #[derive(Clone, Copy, ValueEnum)]
 enum View {
     All,
-    /// Of nobody we know.
+    /// Without a contact.
     Unmatched,
     Failed,
 }
@@ -46,17 +46,17 @@ enum Command {
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
     },
-    /// Show one activity with everything it carries.
+    /// Show one activity with all its data.
     Show { id: ActivityId },
-    /// Have a failed activity processed again.
+    /// Retry a failed activity.
     Retry { id: ActivityId },
-    /// End an activity that nobody shall process.
+    /// Skip an activity: no agent will process it.
     Skip { id: ActivityId },
-    /// Say whose an activity is.
+    /// Link an activity to a contact.
     Link {
         id: ActivityId,
         contact: ContactId,
-        /// The activity's address is the contact's from now on; other events of it are linked too.
+        /// Also give the activity's address to the contact, and link its other events.
         #[arg(long)]
         add_address: bool,
     },

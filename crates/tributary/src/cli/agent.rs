@@ -15,13 +15,13 @@ use crate::logging;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The server whose work this is, such as `https://hear.example.com`.
+    /// The server, such as `https://hear.example.com`.
     #[arg(long, env = "TRIBUTARY_URL", default_value = "http://127.0.0.1:7171", value_parser = engine::config::base_url)]
     url: String,
-    /// A key of this person and device: `tributary key create laptop --scopes agent --person ann@acme.example`.
+    /// A key for this person and device: `tributary key create laptop --scopes agent --person ann@acme.example`.
     #[arg(long, env = "TRIBUTARY_KEY", hide_env_values = true)]
     key: Option<Secret>,
-    /// What this device is called on the Nodes page. Default: its host name.
+    /// The name of this device on the Nodes page. Default: its host name.
     #[arg(long)]
     device: Option<String>,
 }

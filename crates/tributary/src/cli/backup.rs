@@ -1,7 +1,7 @@
-//! `tributary backup`: database, blobs and the files needed to run, into a folder, while everything goes on.
+//! `tributary backup`: copies the database, the blobs and the necessary files into a folder while everything runs.
 //!
-//! The database is copied first and the blobs after it, so that every blob it names is there; backup.json is written last, so that a
-//! folder without it is no backup.
+//! The database is copied before the blobs, so that every referenced blob is there. backup.json is written last, so a folder without it is
+//! not a backup.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::logging;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// An empty folder, or one to be made.
+    /// An empty folder, or one that does not exist yet.
     dir: PathBuf,
-    /// Also the master key, which opens every stored token: keep such a backup as you would keep the tokens.
+    /// Include the master key, which decrypts every stored token. Protect such a backup like the tokens themselves.
     #[arg(long)]
     with_master_key: bool,
 }
@@ -29,18 +29,18 @@ pub struct Args {
 /// The content of backup.json.
 #[derive(Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of tributary.
+    /// The version of tributary.
     pub version: String,
     pub schema: i32,
     pub taken_at: chrono::DateTime<chrono::Utc>,
-    /// Major version of the embedded server; none when the database was not ours to copy.
+    /// The major version of the embedded server; `None` if the database was not copied.
     pub postgres: Option<String>,
     pub postgres_bytes: u64,
-    /// Each is a file `blobs/{tenant}/{sha256}`: its name says what its bytes must be.
+    /// The number of blobs. Each is a file `blobs/{tenant}/{sha256}`, so its name verifies its bytes.
     pub blobs: u64,
     pub blob_bytes: u64,
     pub has_master_key: bool,
-    /// Names the key that sealed the tokens, without telling it.
+    /// Identifies the key that encrypts the tokens, without revealing it.
     pub master_key_id: String,
 }
 
@@ -131,7 +131,7 @@ fn key_in_force(env: &Env) -> anyhow::Result<Secret> {
     Ok(Secret::new(std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?))
 }
 
-/// Makes a backup of the folder: whole, on disk, by one rename.
+/// Completes the backup: everything is synced, then renamed into place.
 fn seal(dir: &Path, manifest: &Manifest) -> anyhow::Result<()> {
     let aside = dir.join("backup.json.new");
     let mut file = std::fs::File::create(&aside)?;

@@ -31,7 +31,7 @@ pub struct Args {
 enum Command {
     /// Add a channel; prints its URL, its secrets, and what to do next.
     Add {
-        /// Who sends here.
+        /// Its name, such as the sender's.
         name: String,
         #[arg(long, default_value = providers::DEFAULT, help = provider_help())]
         provider: String,
@@ -48,13 +48,13 @@ enum Command {
         /// Postmark: a network that its requests come from, instead of those that it publishes; may be repeated.
         #[arg(long, value_name = "NETWORK")]
         range: Vec<String>,
-        /// Postmark: take requests from anywhere and without user and password; the URL alone is the secret.
+        /// Postmark: accept requests from anywhere and without user and password. The URL alone is the secret.
         #[arg(long)]
         no_require_ip: bool,
     },
     /// List the channels of a tenant, without their secrets.
     List,
-    /// Print a channel's URL and secrets again, and what it refused lately.
+    /// Print a channel's URL and secrets again, and its latest refusals.
     Show { id: ChannelId },
     /// Make new secrets; the old ones stay valid for another day.
     Rotate {
@@ -77,11 +77,11 @@ enum Command {
         #[arg(long)]
         secret: Option<Secret>,
     },
-    /// Take webhooks again.
+    /// Accept webhooks again.
     Enable { id: ChannelId },
     /// Refuse webhooks until enabled again.
     Disable { id: ChannelId },
-    /// Delete a channel; what it brought stays.
+    /// Delete a channel. Its activities stay.
     Delete { id: ChannelId },
     /// Send a test event to the running server, signed as the channel's provider would sign it.
     SendTest { id: ChannelId },

@@ -1,4 +1,4 @@
-//! `tributary client`: what is known of clients, and which documents say so.
+//! `tributary client`: shows facts about clients, and their documents.
 
 use std::process::ExitCode;
 
@@ -35,7 +35,7 @@ enum Command {
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
-    /// Show what is known of a client, each fact with the documents that it rests on.
+    /// Show the facts about a client, each with its documents.
     Show {
         /// Its id or its name.
         #[arg(required = true)]

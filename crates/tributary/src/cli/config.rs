@@ -1,4 +1,4 @@
-//! `tributary config`: every setting in force, and what is kept for how long. Secrets print as `***`.
+//! `tributary config`: prints every setting, and how long data is kept. Secrets print as `***`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `tributary doctor`: checks everything and says what to do about each finding. Ends with 1 when something is wrong.
+//! `tributary doctor`: checks everything and says what to do about each finding. The exit code is 1 if something is wrong.
 
 use std::process::ExitCode;
 

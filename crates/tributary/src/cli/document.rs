@@ -1,4 +1,4 @@
-//! `tributary document`: what memory holds.
+//! `tributary document`: lists and shows remembered documents.
 
 use std::process::ExitCode;
 

@@ -40,17 +40,17 @@ enum Command {
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
     },
-    /// Show a job: what it brought, what it took, and every trouble it met.
+    /// Show a job: its documents, its cost, and every problem.
     Show {
         /// Its id, or the beginning of it.
         id: String,
-        /// Until it is over.
+        /// Show its progress until it ends.
         #[arg(long)]
         watch: bool,
     },
-    /// Have a failed or cancelled job go on from where it was.
+    /// Continue a failed or cancelled job where it stopped.
     Retry { id: String },
-    /// End a job where it is; what it has brought stays.
+    /// End a job. Its documents stay.
     Cancel { id: String },
 }
 

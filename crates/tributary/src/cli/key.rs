@@ -20,14 +20,14 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a key and print it, once. One key per device or program.
+    /// Create a key and print it, once. Use one key per device or program.
     Create {
-        /// What it is for: shown wherever the key acts.
+        /// Its name, shown wherever the key acts.
         name: String,
-        /// What it may do: read, write, agent, service (everything of its tenant).
+        /// Its rights: read, write, agent, service (everything of its tenant).
         #[arg(long, value_delimiter = ',', default_value = "read,write")]
         scopes: Vec<Scope>,
-        /// Whose it is, by address; the person is made when new.
+        /// The person it belongs to, by e-mail address. An unknown person is created.
         #[arg(long)]
         person: Option<String>,
         /// Tenant by name or id; yours when left out.
@@ -107,7 +107,7 @@ pub async fn signin(config: Config, args: SigninArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// The secret is in the fragment, which a browser sends to nobody: no log has it.
+/// Makes the sign-in link. The secret is in the fragment, which browsers do not send, so no log contains it.
 pub async fn new_link(env: &Env, tenant: Option<&str>) -> anyhow::Result<String> {
     let tenant_id = caller(env, tenant).await?.tenant_id;
     let link = env.db.write(async |tx| {

@@ -35,7 +35,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use domain::Caller;
 use engine::{ActError, Config, Env};
 
-/// A self-hosted ingestion engine: everything a company hears and knows, in one memory.
+/// A self-hosted ingestion engine: collects what a company hears and knows into one memory.
 #[derive(Parser)]
 #[command(name = "tributary", version, about, max_term_width = 100)]
 pub struct Cli {
@@ -49,9 +49,9 @@ pub struct Cli {
 enum Command {
     /// Run everything on this machine: database, server, workers.
     Up,
-    /// Show all of it with built-in providers, faults and recoveries included: no account anywhere.
+    /// Show everything with built-in providers, including faults and recoveries. Needs no account.
     Demo(demo::Args),
-    /// Stop what `up` started, the embedded database included.
+    /// Stop what `up` started, including the embedded database.
     Down,
     /// Run the HTTP server alone: API and dashboard.
     Serve,
@@ -59,9 +59,9 @@ enum Command {
     Worker(worker::Args),
     /// Process activities on this device: recordings, summaries, facts.
     Agent(agent::Args),
-    /// Copy everything needed to start anew elsewhere into a folder, while it runs.
+    /// Copy everything that a restore needs into a folder, while it runs.
     Backup(backup::Args),
-    /// Bring a backup into an empty data folder.
+    /// Restore a backup into an empty data folder.
     Restore(restore::Args),
     /// Search everything remembered.
     Search(search::Args),
@@ -69,11 +69,11 @@ enum Command {
     Remember(remember::Args),
     /// Documents in memory: list, show.
     Document(document::Args),
-    /// Bring the database to this binary's schema.
+    /// Migrate the database to this program's schema.
     Migrate,
-    /// Check everything, and say what to do about each finding.
+    /// Check everything and say what to do about each finding.
     Doctor(doctor::Args),
-    /// Print every setting in force and where it came from.
+    /// Print every setting, its value, and where the value came from.
     Config(config::Args),
     /// Print a link that signs a browser in, once.
     Signin(key::SigninArgs),
@@ -87,15 +87,15 @@ enum Command {
     Source(source::Args),
     /// Runs of work on sources: list, show, retry, cancel.
     Job(job::Args),
-    /// What is known of clients, and which documents say so: list, show.
+    /// Clients, with facts and their documents: list, show.
     Client(client::Args),
-    /// What came in: list, show, retry, skip, link to a contact.
+    /// Activities that came in: list, show, retry, skip, link to a contact.
     Activity(activity::Args),
-    /// Whom events are from: list, add, show, import.
+    /// Contacts, from whom events come: list, add, show, import.
     Contact(contact::Args),
     /// Lanes and their items: list, inspect, retry, skip, cancel.
     Queue(queue::Args),
-    /// Measure speed beside a limit measured in the same run.
+    /// Measure speed, compared with a limit that is measured in the same run.
     Bench(bench::Args),
     /// List the points where a test can make this program die (TRIBUTARY_CRASH).
     #[command(hide = true)]
@@ -142,7 +142,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The environment of a command that operates a running installation.
+/// Opens the environment of a command that operates a running installation.
 async fn env(config: &Config) -> anyhow::Result<Env> {
     engine::database::find(config).await?.env(config)
 }

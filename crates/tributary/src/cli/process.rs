@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::logging;
 
-/// The HTTP server alone.
+/// Runs the HTTP server alone.
 pub async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     logging::start(&config)?;
     let metrics = metrics()?;
@@ -27,7 +27,7 @@ pub async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lanes alone.
+/// Runs the lanes alone.
 pub async fn work(config: Config) -> anyhow::Result<ExitCode> {
     #[cfg(target_os = "linux")]
     end_with_parent()?;
@@ -39,10 +39,10 @@ pub async fn work(config: Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Names the process that a worker ends with.
+/// The variable that names the process with which a worker ends.
 pub const PARENT: &str = "TRIBUTARY_PARENT";
 
-/// A worker that another program of ours started stops when that one is gone, however it went.
+/// Stops a worker when the program that started it is gone.
 #[cfg(target_os = "linux")]
 fn end_with_parent() -> anyhow::Result<()> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -54,7 +54,7 @@ fn end_with_parent() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lanes, and beside them the built-in agent: in `up` unless told otherwise, in a worker when told so.
+/// Runs the lanes and the built-in agent. The agent runs in `up` by default, and in a worker only if the settings say so.
 pub async fn run_lanes(env: Env, role: &str, stop: Stop) {
     let agent = env.config.builtin_agent.unwrap_or(role == "up");
     let lanes = Runtime::new(env.clone(), &lanes::ALL, lanes::SCHEDULES).run(role, stop.clone());
@@ -65,7 +65,7 @@ pub async fn run_lanes(env: Env, role: &str, stop: Stop) {
     }
 }
 
-/// Binds first, so that a taken port is told before anything else starts.
+/// Binds the port first, so that a port in use is reported before anything else starts.
 pub async fn listen(config: &Config) -> anyhow::Result<TcpListener> {
     let bound = TcpListener::bind(config.listen).await;
     bound.with_context(|| {
@@ -80,12 +80,12 @@ pub fn metrics() -> anyhow::Result<PrometheusHandle> {
     PrometheusBuilder::new().install_recorder().context("metrics could not be set up")
 }
 
-/// How long a graceful stop may take: the drain, last words to the database, and stopping the embedded one.
+/// How long a graceful stop may take: the drain, the last writes to the database, and stopping the embedded server.
 pub fn stop_limit(config: &Config) -> Duration {
     Duration::from_secs(config.drain_secs + 90)
 }
 
-/// SIGTERM and Ctrl-C ask for a graceful stop; a second one ends at once, and so does a stop that gets nowhere.
+/// SIGTERM and Ctrl-C ask for a graceful stop. A second signal, or a stop that takes too long, ends the process at once.
 pub fn stop_on_signals(config: &Config) -> anyhow::Result<Stop> {
     let (limit, stop) = (stop_limit(config), Stop::default());
     let mut signals = signals(&[SignalKind::terminate(), SignalKind::interrupt()])?;
@@ -101,7 +101,7 @@ pub fn stop_on_signals(config: &Config) -> anyhow::Result<Stop> {
     Ok(stop)
 }
 
-/// Tells of each of these signals, one by one.
+/// Returns a stream of these signals.
 pub fn signals(kinds: &[SignalKind]) -> anyhow::Result<mpsc::UnboundedReceiver<()>> {
     let (tell, told) = mpsc::unbounded_channel();
     for kind in kinds {

@@ -20,7 +20,7 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// After waiting so long for a worker, we say whether there is one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Shows the job until it is over or paused. Ctrl-C ends only the showing.
+/// Shows the job until it ends or is paused. Ctrl-C ends only the display.
 pub async fn watch(env: &Env, caller: &Caller, id: JobId, is_json: bool) -> anyhow::Result<ExitCode> {
     let is_live = std::io::stderr().is_terminal();
     let pause = if is_live { Duration::from_millis(200) } else { Duration::from_secs(2) };
@@ -77,7 +77,7 @@ pub async fn watch(env: &Env, caller: &Caller, id: JobId, is_json: bool) -> anyh
     Ok(ExitCode::SUCCESS)
 }
 
-/// Providers rarely say how many records they have; what was there before is a good guess for a pass over everything.
+/// Estimates the number of records. Providers rarely report it, so for a full pass it is the present number of documents.
 async fn expected(env: &Env, caller: &Caller, job: &Job) -> anyhow::Result<Option<i64>> {
     if job.kind != JobKind::Full {
         return Ok(None);
@@ -103,7 +103,7 @@ fn told(env: &Env, job: Job, is_json: bool) -> anyhow::Result<ExitCode> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Records a second, lately.
+/// Returns the recent number of records per second.
 fn rate(seen: &VecDeque<(Instant, i64)>) -> f64 {
     let (Some((from, before)), Some((to, after))) = (seen.front(), seen.back()) else { return 0.0 };
     let secs = (*to - *from).as_secs_f64();
@@ -118,7 +118,7 @@ fn line(who: &str, job: &Job, rate: f64, elapsed: Duration) -> String {
     format!("{records}, {rate:.0}/s, {clock}, {}", shown(&words::state(who, job)))
 }
 
-/// As far as it is, where somebody can guess that; else something that moves.
+/// Draws the bar: the share that is done if it can be estimated, otherwise a moving mark.
 fn bar(done: i64, total: Option<i64>, nth: usize) -> String {
     let cell: Box<dyn Fn(usize) -> bool> = match total.filter(|total| *total > 0) {
         Some(total) => {

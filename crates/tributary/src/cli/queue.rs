@@ -1,4 +1,4 @@
-//! `tributary queue`: lanes and their items, as the Queues page shows them.
+//! `tributary queue`: shows lanes and their items, like the Queues page.
 
 use std::process::ExitCode;
 
@@ -40,9 +40,9 @@ enum Command {
     },
     /// Show everything about one item.
     Show { lane: String, id: ItemId },
-    /// Try an item again now.
+    /// Retry an item now.
     Retry { lane: String, id: ItemId },
-    /// Decide that an item need not be done.
+    /// Skip an item: it need not be done.
     Skip { lane: String, id: ItemId },
     /// Stop an item, even while a worker holds it.
     Cancel { lane: String, id: ItemId },

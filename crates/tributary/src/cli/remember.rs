@@ -1,4 +1,4 @@
-//! `tributary remember`: files and notes into memory, through the direct door.
+//! `tributary remember`: remembers files and notes.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -18,10 +18,10 @@ pub struct Args {
     /// Text, markdown or html files; `-` reads a note from standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// What to call it; a file is called by its name, a web page by its own title.
+    /// Its title. Default: the file name, or the title of a web page.
     #[arg(long)]
     title: Option<String>,
-    /// Its name in memory: sent again under it, it is the same document. Default: its content.
+    /// Its id in memory. A text with the same id replaces the document. Default: a hash of its content.
     #[arg(long)]
     external_id: Option<String>,
     /// Tenant by name or id; yours when left out.
@@ -32,7 +32,7 @@ pub struct Args {
     json: bool,
 }
 
-/// One line a file. A refused one is told and the next is taken; the exit code says that there was one.
+/// Prints one line per file. A refused file is reported and the next one is read; the exit code then is not 0.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if args.files.len() > 1 && (args.title.is_some() || args.external_id.is_some()) {
         bail!("one title or external id cannot name {} files\n\nhint: remember them one by one", args.files.len());

@@ -1,4 +1,4 @@
-//! `tributary search`: asks memory, as the Search page does.
+//! `tributary search`: searches memory, like the Search page.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub struct Args {
     /// What to look for, in any words.
     #[arg(required = true)]
     query: Vec<String>,
-    /// At most so many documents.
+    /// The largest number of documents.
     #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     k: u8,
     /// hybrid, keyword or vector.

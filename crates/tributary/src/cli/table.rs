@@ -1,6 +1,6 @@
-//! Tables for people: columns as wide as they must be, readable without colour.
+//! Tables for people, readable without colour.
 
-/// Prints rows under a heading; numbers are the caller's to align by padding.
+/// Prints rows under a heading. The caller aligns numbers by padding.
 pub fn print(heading: &[&str], rows: &[Vec<String>]) {
     for line in lines(heading, rows) {
         println!("{line}");

@@ -15,7 +15,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a tenant.
+    /// Create a tenant.
     Create { name: String },
     /// List the tenants.
     List {

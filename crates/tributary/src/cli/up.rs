@@ -1,4 +1,4 @@
-//! `tributary up`: all of it on one machine. Holds a lock on the data folder; a second `up` says where the first one is.
+//! `tributary up`: runs everything on one machine. It holds a lock on the data folder, and a second `up` says where the first one is.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct Record {
     pub url: String,
 }
 
-/// The lock, held as long as this lives.
+/// The lock, held until dropped.
 pub struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
 pub fn lock(config: &Config) -> anyhow::Result<Option<Lock>> {
@@ -44,7 +44,7 @@ pub fn record_path(config: &Config) -> PathBuf {
     config.data_dir.join("up.json")
 }
 
-/// Says where this process is found.
+/// Records where this process can be reached.
 pub fn leave_record(config: &Config) -> anyhow::Result<()> {
     let record = Record { pid: i32::try_from(std::process::id())?, url: config.base_url() };
     std::fs::write(record_path(config), serde_json::to_string(&record)?).context("the data folder cannot be written")
@@ -110,7 +110,7 @@ async fn serve_all(
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// Starts the embedded server again when it dies: everything else waits for it and goes on.
+/// Restarts the embedded server when it dies. Everything else waits for it and continues.
 async fn keep_server(config: Config, mut server: Running, restarted: Arc<Mutex<Option<Running>>>) {
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;

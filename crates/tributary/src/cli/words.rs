@@ -1,4 +1,4 @@
-//! Sources and jobs in the words of [`engine::pull::words`], shorter.
+//! Describes sources and jobs in the words of [`engine::pull::words`], but shorter.
 
 use domain::JobStatus;
 use domain::shown::{number, plural};
@@ -11,7 +11,7 @@ use store::sources::Source;
 pub struct Health {
     pub word: &'static str,
     pub what: String,
-    /// Somebody has to do something.
+    /// Whether a person has to act.
     pub is_trouble: bool,
 }
 
@@ -48,7 +48,7 @@ pub fn state(who: &str, job: &Job) -> String {
     }
 }
 
-/// "12 new, 3 changed, 600 unchanged", without what is none.
+/// "12 new, 3 changed, 600 unchanged", without zeros.
 pub fn brought(job: &Job) -> String {
     let parts = [
         (job.n_created, "new"),

@@ -1,4 +1,4 @@
-//! `tributary worker`: runs the lanes; `worker list` shows who does.
+//! `tributary worker`: runs the lanes. `worker list` shows the workers.
 
 use std::process::ExitCode;
 

@@ -107,7 +107,7 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);
     browser.photograph("unmatched").await;
     browser.click("button[name=is_new]").await;
-    assert!(browser.shows("Every event is somebody's", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Every event has a contact", SOON).await, "{}", browser.text().await);
     browser.photograph("unmatched-empty").await;
     browser.goto(&format!("{}/contacts", app.url)).await;
     assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);

@@ -276,7 +276,7 @@ async fn a_device_does_as_its_page_says_and_pages_hear_of_it() {
     let app = serve(&world, &folder).await;
     let browser = Browser::signed_in(&app, &world).await;
     browser.goto(&format!("{}/nodes", app.url)).await;
-    assert!(browser.shows("No device has been heard of", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("No device has connected yet", SOON).await, "{}", browser.text().await);
     browser.photograph("nodes-empty").await;
     let ann = agent(&world, &app, "ann@office.test").await;
     let ann_id = person(&world, "ann@office.test").await;

@@ -1,4 +1,4 @@
-//! `tributary bench`: each measures us beside a limit of the same run. What needs no HTTP is in `engine::bench`.
+//! `tributary bench`: each case compares us with a limit of the same run. Cases without HTTP are in `engine::bench`.
 
 mod claims;
 mod client;
@@ -18,7 +18,7 @@ use super::table;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// One JSON object a case and line, for scripts.
+    /// Print one JSON object per case and line, for scripts.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -27,21 +27,21 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The lane runtime beside pgmq's own functions.
+    /// The lane runtime, compared with pgmq's own functions.
     Queue,
     /// A tenant's waiting time beside 100,000 items of another one, beside its waiting time in an idle lane.
     Fair,
-    /// Signed events over HTTP beside pgbench inserting the same rows, one commit each.
+    /// Signed events over HTTP, compared with pgbench inserting the same rows, one commit each.
     Intake(intake::Args),
-    /// Claims and completions beside a bare SKIP LOCKED and UPDATE of the same rows; singly over HTTP.
+    /// Claims and completions, compared with a bare SKIP LOCKED and UPDATE of the same rows; also one at a time over HTTP.
     Claims,
-    /// From an event's arrival to whoever listens, beside a bare NOTIFY round trip.
+    /// The time from an event's arrival to its listeners, compared with a bare NOTIFY round trip.
     Notice,
-    /// A first sync of many records, beside fetching the same pages alone; and the same when nothing has changed.
+    /// A first sync of many records, compared with only fetching the same pages; then again with nothing changed.
     Pull(pull::Args),
-    /// remember() beside a bare INSERT of the same rows and vectors.
+    /// remember(), compared with a bare INSERT of the same rows and vectors.
     Remember,
-    /// How much of an exact search's first ten the real one finds, over real manuals, and how fast.
+    /// The share of an exact search's first ten results that the real search finds, over real manuals, and its speed.
     Search(search::Args),
 }
 

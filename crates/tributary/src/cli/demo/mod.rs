@@ -1,7 +1,7 @@
-//! `tributary demo`: the whole program beside providers of its own, on this machine alone, and a story of faults and recoveries that goes
-//! round until it is stopped.
+//! `tributary demo`: runs the whole program with fake providers on this machine, and repeats a story of faults and recoveries until it is
+//! stopped.
 //!
-//! It is `up` with one difference: the lanes run in processes of their own, so that one of them can be killed.
+//! It differs from `up` in one point: the lanes run in processes of their own, so that one of them can be killed.
 
 mod doors;
 mod settings;
@@ -36,7 +36,7 @@ use self::workers::Workers;
 use super::{Cli, key, process, up};
 use crate::logging;
 
-/// Beside that of `up`, so that both can run; another where it is taken.
+/// The port. It differs from that of `up`, so that both can run. If it is taken, another one is used.
 const PORT: u16 = 7172;
 
 #[derive(clap::Args)]
@@ -46,10 +46,10 @@ pub struct Args {
     keep: bool,
 }
 
-/// Where the programs and the model of this installation lie: the only settings that are taken from the environment.
+/// The settings that are read from the environment: the folders of the programs and of the model.
 const OF_THIS_INSTALLATION: [&str; 2] = ["pg_bin_dir", "fast_model_dir"];
 
-/// Settings from the environment are those of another installation: only what was said to this command counts.
+/// Ignores other settings from the environment, because they belong to another installation.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let without_env = |setting: Arg| match OF_THIS_INSTALLATION.contains(&setting.get_id().as_str()) {
         true => setting,
@@ -87,8 +87,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     ended
 }
 
-/// The first signal, or a terminal that is closed, asks for a graceful end; the second for one at once, and so does an end that gets nowhere.
-/// Either way nothing is left behind, unless a third does not want to wait for that.
+/// The first signal, or a closed terminal, asks for a graceful end. The second one, or an end that takes too long, ends at once. Either way
+/// nothing is left behind, unless a third signal interrupts the clean-up.
 fn stop_on_signals(config: &Config) -> anyhow::Result<(Stop, Stop)> {
     let (limit, folder) = (process::stop_limit(config), config.data_dir.clone());
     let mut signals = process::signals(&[SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()])?;
@@ -109,12 +109,12 @@ fn stop_on_signals(config: &Config) -> anyhow::Result<(Stop, Stop)> {
     Ok(asked)
 }
 
-/// To the terminal, which may be gone.
+/// Prints to the terminal, which may be gone.
 fn say(words: &str) {
     let _ = writeln!(std::io::stderr(), "{words}");
 }
 
-/// A new folder below the temporary one, or an empty one that was named: at the end it is removed.
+/// The data folder: a new temporary one, or a given empty one. It is removed at the end.
 fn folder(named: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
     let path = match named {
         Some(path) => std::path::absolute(path)?,
@@ -162,7 +162,7 @@ async fn run_in(
     ended.and_then(|()| released.map(|()| ExitCode::SUCCESS))
 }
 
-/// Everything between a database that runs and one that may be stopped.
+/// Runs the demonstration on a running database.
 async fn perform(
     config: &Config,
     database: &database::Database,
@@ -213,7 +213,7 @@ async fn perform(
     ended.and(served)
 }
 
-/// Whoever looks at a kept folder later has none of these providers: their made-up tokens are not for the real ones.
+/// Disconnects the sources of a folder that is kept: their made-up tokens must not be sent to the real providers.
 async fn pause_sources(env: &Env) -> store::Result<()> {
     let mut conn = env.db.acquire().await?;
     let tenant_id = tenants::ensure_operator(&mut conn).await?;

@@ -1,4 +1,4 @@
-//! How an account is connected from here: by a browser, by a key, or as sample data.
+//! Connects an account: in a browser, with a key, or as sample data.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use store::sources::Source;
 
 use super::super::print_json;
 
-/// A key in an argument is in a shell's history and in every list of processes.
+/// Reads a key from stdin. As an argument it would be in the shell history and in the process list.
 #[derive(Clone, Copy)]
 pub struct FromStdin;
 

@@ -39,73 +39,73 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Connect an account: prints where to do that in a browser, or takes a key.
+    /// Connect an account. Prints the URL to open in a browser, or reads a key.
     Connect {
         #[arg(help = one_of(), value_parser = provider)]
         provider: Provider,
         /// Read a key from stdin, such as the token of a private app. Never on the command line, where others see it.
         #[arg(long, value_name = "-", value_parser = dash)]
         key: Option<FromStdin>,
-        /// Sample data that ships with this program: no account anywhere.
+        /// Use built-in sample data; no account is needed.
         #[arg(long, conflicts_with_all = ["key", "mcp"])]
         fixtures: bool,
         #[arg(long, help = through_mcp())]
         mcp: bool,
     },
-    /// List the sources and how they are.
+    /// List the sources and their states.
     List,
-    /// Show a source: what it holds, its latest jobs, what could not be read, what happened.
+    /// Show a source: its documents, its latest jobs, records that could not be read, events.
     Show {
-        /// Its id, the beginning of it, its name, or its provider where there is only one.
+        /// Its id, the beginning of it, its name, or its provider if it has only one source.
         source: String,
     },
-    /// Read what changed since the last time.
+    /// Read changes since the last sync.
     Sync {
         source: String,
         /// Read everything, and delete here what the provider no longer has.
         #[arg(long)]
         full: bool,
-        /// Show it until it is over.
+        /// Show its progress until it ends.
         #[arg(long)]
         wait: bool,
     },
-    /// Say how often it is synced by itself.
+    /// Set how often it is synced automatically.
     Every {
         source: String,
-        /// Such as 15m, 6h or 1d; of a day or more: at night.
+        /// Such as 15m, 6h or 1d. A day or more means at night.
         #[arg(value_parser = cadence::parse)]
         every: Duration,
     },
-    /// Read nothing more until resumed; what runs stops after its page.
+    /// Stop reading until resumed. A running sync stops after its page.
     Pause { source: String },
-    /// Go on where it stopped.
+    /// Continue where it stopped.
     Resume { source: String },
-    /// Read records again that could not be read, by one job.
+    /// Read failed records again, in one job.
     Retry {
         source: String,
-        /// One of those that `show` lists, skipped or not; all that nobody skipped when left out.
+        /// One of the records that `show` lists, skipped or not. Default: all that are not skipped.
         record: Option<String>,
     },
-    /// Leave a record out that could not be read.
+    /// Ignore a record that could not be read.
     Skip {
         source: String,
-        /// One of those that `show` lists.
+        /// One of the records that `show` lists.
         record: String,
     },
-    /// Give a source new tokens: prints where to do that in a browser, or takes a key.
+    /// Give a source new tokens. Prints the URL to open in a browser, or reads a key.
     Reconnect {
         source: String,
         /// Read a key from stdin.
         #[arg(long, value_name = "-", value_parser = dash)]
         key: Option<FromStdin>,
     },
-    /// Disconnect a source and remove everything that came from it. Shows what will go, and asks.
+    /// Disconnect a source and delete everything that came from it. Shows what will be deleted, and asks.
     Forget {
         source: String,
         /// Do not ask.
         #[arg(long)]
         yes: bool,
-        /// Only disconnect it: what it brought stays.
+        /// Only disconnect it. Its documents stay.
         #[arg(long)]
         keep: bool,
     },

@@ -1,4 +1,4 @@
-//! Sources as one looks at them: all of them, or one.
+//! Shows all sources, or one.
 
 use std::process::ExitCode;
 use std::time::Duration;
