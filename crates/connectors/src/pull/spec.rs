@@ -154,7 +154,7 @@ pub struct Mcp {
     pub url: &'static Setting,
     /// The only tools that are ever called. Each of them reads.
     pub tools: &'static [Tool],
-    /// Blanks of the provider's own in the tools' arguments, beside those of [`Tool::arguments`].
+    /// Blanks of the provider's own in the tools' arguments, beside those of `Tool::arguments`.
     pub blanks: &'static [Blank],
     /// The limits of the API behind the server, which is asked once for each call.
     pub limits: &'static [&'static Limit],

@@ -16,7 +16,7 @@ pub struct Tool {
     /// JSON with blanks: `{page}` is the token of a page, `{offset}` the same as a number; `{ids}` are the ids asked for, `{inputs}` the
     /// same as objects, `{id}` the first of them; [`Mcp::blanks`] has more. A field whose blank stays empty is left out.
     pub arguments: &'static str,
-    /// The arguments that the tool may declare, each a JSON schema, as in [`Tool::is_pinned`].
+    /// The arguments that the tool may declare, each a JSON schema, as in `Tool::is_pinned`.
     pub schemas: &'static [&'static str],
     /// Reads what it answers.
     pub read: fn(&ToolAnswer<'_>) -> Result<ToolRecords, PullError>,

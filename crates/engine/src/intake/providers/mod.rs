@@ -1,4 +1,4 @@
-//! Providers of webhooks. A provider is one folder here with one [`ChannelSpec`], and one line in [`BUILT_IN`]: how its requests are
+//! Providers of webhooks. A provider is one folder here with one [`ChannelSpec`], and one line in `BUILT_IN`: how its requests are
 //! verified, what its fields mean, how it is answered, and what a person is told about it. Nothing outside its folder names it.
 
 pub mod generic;
