@@ -24,8 +24,8 @@ async fn the_server_killed_under_load_loses_and_doubles_nothing() {
         async move { suite.send(&suite.world.env.db, n).await }
     });
     let mut slowest = Duration::ZERO;
-    for _ in 0..kills {
-        suite.sends(rng.random_range(20..120)).await;
+    for nth in 0..kills {
+        suite.has_sent(200 * nth + rng.random_range(20..120)).await;
         cluster.kill();
         slowest = slowest.max(cluster.restart().await);
     }
@@ -53,8 +53,8 @@ async fn dropped_and_silent_connections_lose_and_double_nothing() {
     });
     let mut hangman = suite.world.login_conn().await;
     let mut terminated = 0;
-    for _ in 0..10 {
-        suite.sends(20).await;
+    for round in 1..=10 {
+        suite.has_sent(20 * round).await;
         proxy.reset_all();
         let ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
                      and usename = current_user and client_port > 0 and random() < 0.5";

@@ -66,11 +66,10 @@ impl Suite {
         }
     }
 
-    /// Waits until `n` more items were acknowledged: the sender is under way, and so are the workers.
-    pub async fn sends(&self, n: usize) {
-        let before = self.ledger.read().len();
-        let is_sent = wait_until(Duration::from_secs(60), async || self.ledger.read().len() >= before + n);
-        assert!(is_sent.await, "{n} more items were not sent within a minute");
+    /// Waits until `n` items were acknowledged in all: the sender is under way, and so are the workers.
+    pub async fn has_sent(&self, n: usize) {
+        let is_sent = wait_until(Duration::from_secs(60), async || self.ledger.read().len() >= n);
+        assert!(is_sent.await, "the sender did not come to {n} items within a minute");
     }
 
     /// Waits until no item is left in the queue. Parked items are called back, because two hours are too long for a test.
