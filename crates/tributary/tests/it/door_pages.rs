@@ -130,7 +130,7 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     assert!(browser.shows("It was skipped", SOON).await, "{}", browser.text().await);
     browser.photograph("activity-failed").await;
     browser.goto(&format!("{}/contacts?q=nobody-like-that", app.url)).await;
-    assert!(browser.shows("Nobody is called that", SOON).await);
+    assert!(browser.shows("No contact has that name", SOON).await);
     browser.close().await;
 }
 
