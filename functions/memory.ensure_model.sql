@@ -1,4 +1,4 @@
--- memory.ensure_model.sql: makes a model's table of vectors on first use; an error when the model is known with other dimensions.
+-- memory.ensure_model.sql: creates a model's table of vectors on first use. It fails if the model is known with other dimensions.
 -- Rows are inserted and deleted, never updated; vectors have unit length, distance is <#>. Retention: with the chunk.
 create or replace function memory.ensure_model(p_name text, p_dim int, p_weight float8) returns void
 language plpgsql security definer
@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     known int;
-    -- pgvector may be in any schema. With an owner's rights it is named, never searched for.
+    -- pgvector may be in any schema. This runs with its owner's rights, so the schema is named instead of searched for.
     vector_schema constant text := (
         select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector');
 begin
@@ -22,7 +22,7 @@ begin
                      foreign key (tenant_id, chunk_id) references public.document_chunks (tenant_id, id) on delete cascade)',
                 'vectors_' || p_name, p_dim, vector_schema);
             if p_dim <= 3000 then
-                -- Beside the row, not behind a pointer: an exact search reads every one.
+                -- Stored in the row itself, not out of line: an exact search reads every vector.
                 execute format('alter table memory.%I alter column embedding set storage plain', 'vectors_' || p_name);
             end if;
             execute format('create index on memory.%I (tenant_id, document_id)', 'vectors_' || p_name);

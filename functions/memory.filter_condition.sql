@@ -1,4 +1,4 @@
--- memory.filter_condition.sql: a search's filters as an SQL condition on a document `d`; empty without filters. Every value is a quoted literal.
+-- memory.filter_condition.sql: returns a search's filters as an SQL condition on a document `d`; empty without filters. Every value is a quoted literal.
 create or replace function memory.filter_condition(p_filters jsonb) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

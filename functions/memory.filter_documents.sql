@@ -1,5 +1,5 @@
--- memory.filter_documents.sql: the caller's documents that the filters leave, if they have at most 5,000 chunks: so few are searched exactly.
--- Null without filters, and where they leave more.
+-- memory.filter_documents.sql: returns the caller's documents that match the filters, if they have at most 5,000 chunks: so few are searched exactly.
+-- Returns null without filters, and when more chunks match.
 create or replace function memory.filter_documents(p_filters jsonb) returns uuid[]
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp

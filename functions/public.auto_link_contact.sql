@@ -1,4 +1,4 @@
--- public.auto_link_contact.sql: links each new activity to the contact of its address, and creates that contact where the channel says so.
+-- public.auto_link_contact.sql: links each new activity to the contact of its address, and creates that contact if the channel is set to do so.
 create or replace function public.auto_link_contact() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- public.historical_sync_jobs.sql: the backfills, under their old name.
+-- public.historical_sync_jobs.sql: the view of backfills, under their old name.
 create or replace view public.historical_sync_jobs with (security_invoker = true) as
 select j.id, j.tenant_id, s.provider as integration_id, j.source_id as source_connection_id, j.status, j.priority, j.progress_percentage,
     j.items_processed as records_processed, j.items_total as records_total, j.entities_extracted, j.relationships_extracted, j.last_heartbeat,

@@ -1,4 +1,4 @@
--- public.ingestion_archive.sql: moves a message to the archive, with read_ct only while that claim holds; returns whether it did.
+-- public.ingestion_archive.sql: moves a message to the archive and returns whether it did. With read_ct, it does so only while that claim holds.
 create or replace function public.ingestion_archive(queue_name text, msg_id bigint, read_ct integer default null) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- public.ingestion_jobs.sql: the jobs that are no backfills, under their old name.
+-- public.ingestion_jobs.sql: the view of jobs that are not backfills, under their old name.
 create or replace view public.ingestion_jobs with (security_invoker = true) as
 select id, tenant_id, source_id, kind, status, items_processed, items_failed, error_message, error_details, started_at, finished_at,
     created_at, updated_at

@@ -1,4 +1,4 @@
--- public.unlock_stale_locks.sql: gives back the locks that nobody renewed for UNLOCK_AFTER (domain::activity); returns how many.
+-- public.unlock_stale_locks.sql: releases the locks that nobody renewed for UNLOCK_AFTER (domain::activity); returns their number.
 create or replace function public.unlock_stale_locks() returns integer
 language sql security definer
 set search_path = pg_catalog, pg_temp

@@ -1,12 +1,14 @@
--- tributary.activity_changes.sql: holds the state machine of an activity against every writer.
--- Only the claim functions claim. A result is taken from the key that holds the claim; a late one overwrites nothing (PT409). Metadata is added to:
--- an agent that writes nothing but its error must not wipe out whose message it was. Leaving `processing` releases the lock.
+-- tributary.activity_changes.sql: enforces the state machine of an activity for every writer.
+-- Only the claim functions claim. A result is accepted from the key that holds the claim; a late one overwrites nothing (PT409). New metadata is
+-- merged into the old: an agent that writes only its error must not delete the sender. Leaving `processing` releases the lock. An agent's failure,
+-- in any words, is retried or becomes a dead letter: only a person ends an activity.
 create or replace function tributary.activity_changes() returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     claims jsonb;
+    failure jsonb;
 begin
     if current_user = 'authenticated' then
         claims := tributary.claims();
@@ -17,7 +19,7 @@ begin
             if old.locked_key is distinct from (claims ->> 'key_id')::uuid then
                 raise exception 'lock lost: another agent has activity % now', old.id using errcode = 'PT409';
             end if;
-            -- A lock is renewed by our clock, and released whole.
+            -- A renewal takes the database's time. A lock without holder or time is released.
             if new.processing_status = 'processing' then
                 if new.locked_by is null or new.locked_at is null then
                     new.processing_status := 'raw';
@@ -35,25 +37,36 @@ begin
         else
             raise exception 'lock lost: activity % is %, and not in this agent''s hands', old.id, old.processing_status using errcode = 'PT409';
         end if;
-        -- Ours to count and to tell: what an agent writes there is not taken.
+        -- Only the server writes these four fields; an agent's values are ignored.
         new.metadata := old.metadata
             || (case when jsonb_typeof(new.metadata) = 'object' then new.metadata else '{}' end) - 'recovery_count' - 'retry_count' - 'from_key' - 'to_key';
         if new.processing_status = 'failed' then
+            failure := case when jsonb_typeof(new.metadata -> 'error') = 'object' then new.metadata -> 'error'
+                else jsonb_build_object('type', {{PLAIN_ERROR}}, 'message', coalesce(new.metadata ->> 'error', 'it failed')) end;
+            -- These words end an activity. They are written by a person's act and by this server, never by an agent.
+            if failure ->> 'type' = any ({{OURS}}) then
+                failure := failure || jsonb_build_object('type', {{PLAIN_ERROR}});
+            end if;
             new.metadata := new.metadata || jsonb_build_object('error',
-                (case when jsonb_typeof(new.metadata -> 'error') = 'object' then new.metadata -> 'error'
-                    else jsonb_build_object('type', 'Error', 'message', coalesce(new.metadata ->> 'error', 'it failed')) end)
-                || jsonb_build_object('timestamp', now(), 'retry_count', coalesce(old.metadata -> 'retry_count', '0')));
+                failure || jsonb_build_object('timestamp', now(), 'retry_count', coalesce(old.metadata -> 'retry_count', '0')));
         end if;
     end if;
     if new.processing_status = 'processing' and old.processing_status <> 'processing' then
         new.claimed_at := now();
+        -- It stays after the claim, so that the agent sees what it has processed. The next claim replaces it.
+        new.claimed_key := new.locked_key;
+        -- Set by a process of ours for its own transaction: what its built-in agent holds goes back when that process dies.
+        new.locked_worker := nullif(current_setting('tributary.worker', true), '');
     end if;
     if new.processing_status <> 'processing' then
         new.locked_by := null;
         new.locked_at := null;
         new.locked_key := null;
+        new.locked_worker := null;
     end if;
-    new.updated_at := clock_timestamp();
+    -- Memory takes this for the version of the activity's document, and an older version never overwrites a newer one. So it only grows, also when the
+    -- clock is set back or another server takes over.
+    new.updated_at := greatest(clock_timestamp(), old.updated_at + make_interval(secs => 0.000001));
     return new;
 end $$;
 create or replace trigger activity_changes before update on public.activities

@@ -1,5 +1,5 @@
 -- tributary.add_contact_key.sql: writes the keys of a contact's address, including the last ten digits of a number.
--- A key that a person added stays `added` when the contact's own columns say the same.
+-- A key that a person added stays `added` when the contact's own columns have the same address.
 create or replace function tributary.add_contact_key(p_tenant uuid, p_contact bigint, p_address text, p_origin text) returns void
 language sql
 set search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
--- tributary.address_key.sql: the one key of an address: its kind and its text. Both are null when it is no address.
--- Numbers that are written in two ways for the same telephone (Argentina's 9, Mexico's 1, Brazil's ninth digit) have one key; so do e-mail
--- addresses of a provider that ignores dots and tags.
+-- tributary.address_key.sql: returns the key of an address: its kind and its text. Both are null when it is not an address.
+-- The two notations of one telephone number (Argentina's 9, Mexico's 1, Brazil's ninth digit) have the same key. So have the e-mail addresses of
+-- one mailbox at a provider that ignores dots and tags.
 create or replace function tributary.address_key(text, out kind text, out key text)
 language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- tributary.agent.sql: the person for whom a caller claims.
--- With claims that is the caller's own person (a service key may name anyone of its tenant); without claims it is the person named.
+-- tributary.agent.sql: returns the person for whom a caller claims.
+-- A caller with claims claims for its own person (a service key may name anyone of its tenant); a caller without claims names the person.
 create or replace function tributary.agent(p_sales_id bigint) returns public.sales
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp

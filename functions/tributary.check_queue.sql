@@ -1,4 +1,4 @@
--- tributary.check_queue.sql: returns queue_name if it is a queue of the contract; every other queue is refused, also to a service key.
+-- tributary.check_queue.sql: returns queue_name if it is a queue of the contract; it refuses every other queue, also for a service key.
 create or replace function tributary.check_queue(queue_name text) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp

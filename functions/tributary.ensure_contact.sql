@@ -1,4 +1,4 @@
--- tributary.ensure_contact.sql: the contact of an address, created where there is none: one per address, however many arrive at once.
+-- tributary.ensure_contact.sql: returns the contact of an address and creates it if there is none. Concurrent calls create one contact per address.
 -- A caller that needs several contacts asks for them in the order of their keys, so that two callers never deadlock.
 create or replace function tributary.ensure_contact(p_tenant uuid, p_address text, p_sales_id bigint) returns bigint
 language plpgsql
@@ -16,22 +16,22 @@ begin
     if wanted.key is null then
         return null;
     end if;
-    -- Programs that nobody can answer are no people.
+    -- No contact is created for programs that cannot be answered.
     if wanted.kind = 'email'
         and wanted.key ~ '^(no[-_.]?reply|do[-_.]?not[-_.]?reply|mailer-daemon|postmaster|bounces?|srs[01])([-+=._@])'
     then
         return null;
     end if;
-    -- Digits that some contacts share are nobody's; another of them would not help.
+    -- Digits that contacts share already match none of them; another contact would not change that.
     if wanted.kind = 'digits' and exists (
         select from public.contact_keys k where k.tenant_id = p_tenant and k.kind = 'digits' and k.key = wanted.key)
     then
         return null;
     end if;
-    -- With its country and without it is one number: both wait for the same lock.
+    -- A number with and without its country code is the same number: both take the same lock.
     perform pg_advisory_xact_lock(hashtextextended(
         p_tenant::text || case when wanted.kind = 'email' then wanted.key else right(wanted.key, 10) end, 0));
-    found_id := tributary.match_contact(p_tenant, p_address); -- as others have committed it meanwhile
+    found_id := tributary.match_contact(p_tenant, p_address); -- another session may have committed it while we waited
     if found_id is not null then
         return found_id;
     end if;

@@ -1,4 +1,4 @@
--- tributary.is_result.sql: whether an agent may store this as an activity's result, which people and search read.
+-- tributary.is_result.sql: returns whether an agent may store this as an activity's result, which people and search read.
 create or replace function tributary.is_result(p_data jsonb) returns boolean
 language sql immutable
 set search_path = pg_catalog, pg_temp

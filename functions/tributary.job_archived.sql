@@ -1,5 +1,5 @@
--- tributary.job_archived.sql: ends the job of an archived message: a dead letter is a failed job, one that a person ended is a cancelled one.
--- Its trigger is on a table of pgmq's (crates/store/src/sql/queue_hooks.sql).
+-- tributary.job_archived.sql: ends the job of an archived message: the job of a dead letter has failed, that of a message ended by a person is cancelled.
+-- Its trigger is on a table of pgmq's (store::migrate).
 create or replace function tributary.job_archived() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- tributary.job_sent.sql: has the job of a message that is sent again wait again.
--- Its trigger is on a table of pgmq's (crates/store/src/sql/queue_hooks.sql).
+-- tributary.job_sent.sql: sets the job of a message that is sent again back to pending.
+-- Its trigger is on a table of pgmq's (store::migrate).
 create or replace function tributary.job_sent() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -8,7 +8,7 @@ begin
     update public.sync_jobs j set status = 'pending', step = null, error_message = null, finished_at = null, updated_at = now()
     where j.id = (new.message ->> 'job_id')::uuid and j.tenant_id = (new.message ->> 'tenant_id')::uuid
         and j.status in ('failed', 'cancelled', 'paused')
-        -- While another one is live this one stays over, and its lane ends the message.
+        -- While another job is live this one stays ended, and its lane ends the message.
         and not exists (select from public.sync_jobs o where o.source_id = j.source_id and o.id <> j.id
             and o.status in ('pending', 'running', 'paused') and (o.kind = 'backfill') = (j.kind = 'backfill'));
     return null;

@@ -18,7 +18,7 @@ create or replace trigger contact_keys_updated after update of email, phone_numb
     for each row when (old.email is distinct from new.email or old.phone_number is distinct from new.phone_number)
     execute function tributary.keep_contact_keys();
 
--- Contacts that are older than the triggers.
+-- Adds the keys of contacts that are older than the triggers.
 select tributary.add_contact_key(c.tenant_id, c.id, c.email, 'contact'), tributary.add_contact_key(c.tenant_id, c.id, c.phone_number, 'contact')
 from public.contacts c
 where not exists (select from public.contact_keys k where k.tenant_id = c.tenant_id and k.contact_id = c.id);

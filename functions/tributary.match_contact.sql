@@ -1,6 +1,6 @@
--- tributary.match_contact.sql: the contact of an address; null when it is nobody's.
--- Exact e-mail address, exact number, else the last ten digits where only one contact has them. A contact to whom a person linked the address goes
--- before one that came with it.
+-- tributary.match_contact.sql: returns the contact of an address, or null if it has none.
+-- It matches the exact e-mail address or number, else the last ten digits if only one contact has them. A contact to which a person linked the
+-- address goes before one that was created with it.
 create or replace function tributary.match_contact(p_tenant uuid, p_address text) returns bigint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- tributary.node_beats.sql: takes a device's heartbeat: for the caller's own person alone, and by our clock.
+-- tributary.node_beats.sql: stores a device's heartbeat, only for the caller's own person and with the database's time.
 create or replace function tributary.node_beats() returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -12,11 +12,16 @@ begin
             raise exception 'this key beats for its own person alone' using errcode = 'insufficient_privilege';
         end if;
     end if;
-    -- What a person sets on a page is no sign of the device's life.
+    -- A change that a person makes on a page is not a heartbeat.
     if tg_op = 'UPDATE' and (new.enabled, new.concurrency) is distinct from (old.enabled, old.concurrency) then
         new.last_heartbeat := old.last_heartbeat;
     else
         new.last_heartbeat := clock_timestamp();
+        -- Most heartbeats change nothing that a page shows, and then no notice is needed.
+        if tg_op = 'INSERT' or (new.status, new.current_activity_id) is distinct from (old.status, old.current_activity_id)
+            or old.last_heartbeat < now() - {{HEARD_WITHIN}} then
+            new.shown_at := new.last_heartbeat;
+        end if;
     end if;
     return new;
 end $$;

@@ -1,5 +1,5 @@
--- tributary.party.sql: the address an event carries: the sender's, or the receiver's of an outbound one.
--- Intake puts the library's form (`from_key`, `to_key`) beside the address as it was sent; that form goes first.
+-- tributary.party.sql: returns the address of an event: the sender's, or the receiver's of an outbound event.
+-- Intake stores the normalised form (`from_key`, `to_key`) beside the address as it was sent; the normalised form goes first.
 create or replace function tributary.party(p_direction text, p_metadata jsonb) returns text
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp

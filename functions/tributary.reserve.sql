@@ -1,5 +1,5 @@
--- tributary.reserve.sql: sets p_micros aside for reservation p_id, if the month's spending, others' reservations and this one stay within p_cap.
--- Returns `reserved`; `busy`, when others' reservations are in the way; or `spent`.
+-- tributary.reserve.sql: reserves p_micros as reservation p_id, if the month's spending, other reservations and this one stay within p_cap.
+-- Returns `reserved`; `busy`, if other reservations use up the rest; or `spent`.
 create or replace function tributary.reserve(p_tenant uuid, p_id uuid, p_micros bigint, p_cap bigint, p_now timestamptz) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -10,9 +10,9 @@ declare
     set_aside bigint;
 begin
     insert into tributary.budgets as b (tenant_id, month) values (p_tenant, this_month)
-        on conflict (tenant_id, month) do update set month = b.month; -- one at a time from here on
+        on conflict (tenant_id, month) do update set month = b.month; -- locks the row: one caller at a time from here on
     delete from tributary.reservations where tenant_id = p_tenant and made_at < p_now - interval '10 minutes';
-    -- In this order: what is settled between the two is counted twice, and not left out.
+    -- In this order, a reservation that is settled between the two statements is counted twice; in the other it would be left out.
     select coalesce(sum(micros), 0) into set_aside from tributary.reservations where tenant_id = p_tenant;
     select coalesce(sum(cost_micros), 0) into spent from public.usage where tenant_id = p_tenant and month = this_month;
     if spent + set_aside + p_micros <= p_cap then

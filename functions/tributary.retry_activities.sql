@@ -1,5 +1,6 @@
--- tributary.retry_activities.sql: has failed activities processed again when their time has come; those that failed too often become dead letters.
--- Returns both. What a person skipped stays as it is.
+-- tributary.retry_activities.sql: returns failed activities to processing when their retry is due; those that failed too often become dead letters.
+-- Returns both. Activities that a person skipped, and dead letters, stay as they are. An abandoned one is such a dead letter; without its letter it
+-- is treated as any other failure, so that it is not lost from sight (domain::activity::after_failure says what follows in words).
 create or replace function tributary.retry_activities(p_at timestamptz) returns table (tenant_id uuid, id uuid, is_dead boolean)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -15,7 +16,7 @@ begin
             coalesce((a.metadata ->> 'retry_count')::int, 0) >= {{MAX_RETRIES}} or a.created_at <= at - {{RETRY_WITHIN}} as is_dead
         from public.activities a
         where a.processing_status = 'failed'
-            and coalesce(a.metadata -> 'error' ->> 'type', '') <> all ({{NEVER_RETRIED}})
+            and coalesce(a.metadata -> 'error' ->> 'type', '') <> {{SKIPPED}}
             and coalesce((a.metadata -> 'error' ->> 'timestamp')::timestamptz, a.updated_at) < at - {{RETRY_AFTER}}
             and not exists (select from public.activity_failures f where f.tenant_id = a.tenant_id and f.original_activity_id = a.id)
         order by a.created_at limit 1000 for update of a skip locked

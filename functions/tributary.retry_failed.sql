@@ -1,5 +1,5 @@
--- tributary.retry_failed.sql: retries failed activities as retry_activities does; returns how many are processed again.
--- Processes of schema 11 call it.
+-- tributary.retry_failed.sql: retries failed activities as retry_activities does; returns the number that are processed again.
+-- Only processes of schema 11 call it.
 create or replace function tributary.retry_failed(p_at timestamptz default null) returns integer
 language sql security definer
 set search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
 -- tributary.send_remember_activity.sql: queues each activity for memory when it arrives with text and when it is completed, for every writer.
--- The triggers do nothing but send.
+-- The triggers only send the message; lane `remember_activity` (engine::lanes) makes the document. Events arrive by activity_insert.sql.
 create or replace function tributary.send_remember_activity() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp

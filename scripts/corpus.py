@@ -93,17 +93,25 @@ def convert(path):
     return (title or name, text) if len(text) >= SHORTEST else None
 
 
-def documents(root):
-    seen, pages = set(), []
+def pages(root):
+    """Yields path and name of every file that may be a page, in order of name."""
+    found = []
     for path in sorted(p for p in root.rglob("*") if p.is_file() and not p.is_symlink()):
         name = path.relative_to(root).as_posix()
         kind = re.search(r"\.(x?html?|txt|rst)(\.gz)?$", name)
         if kind and not NO_PAGE.search(name) and not TRANSLATED.search(name):
-            pages.append((path, name, kind.group(1), "/".join(name[: kind.start()].split("/")[-2:])))
-    made = {stem for _, _, kind, stem in pages if "htm" in kind}
-    for path, name, kind, stem in pages:
+            found.append((path, name, kind.group(1), "/".join(name[: kind.start()].split("/")[-2:])))
+    made = {stem for _, _, kind, stem in found if "htm" in kind}
+    for path, name, kind, stem in found:
         # A plain text file beside an HTML page of the same name is the source of that page.
-        found = None if "htm" not in kind and stem in made else convert(path)
+        if "htm" in kind or stem not in made:
+            yield path, name
+
+
+def documents(root):
+    seen = set()
+    for path, name in pages(root):
+        found = convert(path)
         if not found:
             continue
         digest = hashlib.sha256(found[1].encode()).digest()

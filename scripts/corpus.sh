@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Makes the corpus of `tributary bench search` from the manuals in pinned Debian packages, which are unpacked and never
-# installed. Prints its folder:
-#   corpus.jsonl  one document a line: {"id": …, "title": …, "text": …}
-#   queries.txt   1,000 sentences from documents that are not in the corpus
-# It is made once. The same packages give the same files.
+# Makes the corpora of `tributary bench search` and `tributary bench relevance` from the manuals in pinned Debian packages,
+# which are unpacked and never installed. Prints their folder:
+#   corpus.jsonl     one document a line: {"id": …, "title": …, "text": …}
+#   queries.txt      1,000 sentences from documents that are not in the corpus
+#   relevance.jsonl  sections of the same manuals: {"id": …, "title": …, "text": …, "package": …, "gold": …}
+#   questions.jsonl  questions and the document that answers each; scripts/relevance.py describes them
+# They are made once. The same packages give the same files.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/setup.sh
 . "$root/scripts/setup.sh"
-folder=$cache/corpus
+folder=$cache/corpus-2 # another number when the files change, so that every machine makes them anew
 
 # The folder is renamed into place once it is complete, so its existence means that this step is done.
 make_corpus() {
@@ -31,10 +33,12 @@ make_corpus() {
         line=$(cd "$tmp/debs" && sha256sum "${name}_"*.deb)
         [ "${line%% *}" = "$sha256" ] || die "$name is not the package that scripts/corpus.lock pins"
         dpkg-deb -x "$tmp/debs/${name}_"*.deb "$tmp/root"
-    done < <(pinned)
-    say "turning them into text (a few minutes)"
+        dpkg-deb --fsys-tarfile "$tmp/debs/${name}_"*.deb | tar -t --quoting-style=literal | sed -n "s|^\./\(.*[^/]\)\$|$name \1|p"
+    done < <(pinned) >"$tmp/owners"
+    say "turning them into text and questions (ten minutes)"
     python3 "$root/scripts/corpus.py" "$tmp/root" "$tmp" >&2 || die "the manuals could not be turned into text"
-    rm -rf "$tmp/debs" "$tmp/root" "$tmp/apt.log"
+    python3 "$root/scripts/relevance.py" "$tmp/root" "$tmp/owners" "$tmp" >&2 || die "no questions could be made of the manuals"
+    rm -rf "$tmp/debs" "$tmp/root" "$tmp/owners" "$tmp/apt.log"
     mv "$tmp" "$folder"
 }
 

@@ -306,6 +306,7 @@ def refresh(tree, database):
 # ----------------------------------------------------------------------------------------------------------- self-test
 
 
+# S34: each kind of violation is planted in a copy of the tree, and must be found.
 def self_test(tree):
     """Shows that each check can fail: changes a copy of the real tree and expects the matching finding."""
     failures = []

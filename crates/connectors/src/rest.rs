@@ -162,7 +162,7 @@ fn is_about_activities(line: &[u8]) -> bool {
 async fn json(answer: Response) -> Result<Value, RestError> {
     let body = read(answer).await?;
     serde_json::from_slice(&body)
-        .map_err(|_| RestError::Away(anyhow!("its answer is no JSON: is this a Tributary server?")))
+        .map_err(|_| RestError::Away(anyhow!("its answer is not JSON: is this a Tributary server?")))
 }
 
 async fn read(mut answer: Response) -> Result<Vec<u8>, RestError> {

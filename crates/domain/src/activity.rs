@@ -40,7 +40,7 @@ words! {
 }
 
 words! {
-    /// How a device says it is.
+    /// The state that a device reports.
     NodeStatus {
         Ready = "ready",
         Processing = "processing",
@@ -48,9 +48,9 @@ words! {
     }
 }
 
-/// How long after its error a failed activity is processed again.
+/// The time from an activity's error to its next attempt.
 pub const RETRY_AFTER: TimeDelta = TimeDelta::hours(1);
-/// How many times a failed activity is processed again before it becomes a dead letter.
+/// The number of times that a failed activity is processed again before it becomes a dead letter.
 pub const MAX_RETRIES: i32 = 3;
 /// The age from which on a failed activity is no longer processed again, but becomes a dead letter.
 pub const RETRY_WITHIN: TimeDelta = TimeDelta::hours(24);
@@ -59,14 +59,17 @@ pub const RETRY_WITHIN: TimeDelta = TimeDelta::hours(24);
 pub const SKIPPED: &str = "Skipped";
 /// The error of an activity whose agents went silent too often.
 pub const ABANDONED: &str = "Abandoned";
-/// The errors after which nothing is retried.
-pub const NEVER_RETRIED: [&str; 2] = [SKIPPED, ABANDONED];
+/// The errors that only this server writes, when a person has decided or a dead letter has been made. An agent's own error of such a type is
+/// stored as [`PLAIN_ERROR`]: a word of an agent must not end an activity.
+pub const OURS: [&str; 2] = [SKIPPED, ABANDONED];
+/// The error of an agent that names none.
+pub const PLAIN_ERROR: &str = "Error";
 
-/// How long a lock lasts that nobody renews (`unlock_stale_locks`).
+/// The time after which a lock that nobody renews expires (`unlock_stale_locks`).
 pub const UNLOCK_AFTER: TimeDelta = TimeDelta::minutes(5);
 /// The same for `reset_stale_locks`, which runs less often.
 pub const RESET_AFTER: TimeDelta = TimeDelta::minutes(30);
-/// How many times a lock is given back before the activity becomes a dead letter.
+/// The number of times that a lock is given back before the activity becomes a dead letter.
 pub const MAX_RECOVERIES: i32 = 3;
 /// A device that was heard within this time is online, and keeps the lock of the activity it works on.
 pub const HEARD_WITHIN: TimeDelta = TimeDelta::minutes(2);
@@ -93,7 +96,8 @@ pub fn after_failure(
     created_at: DateTime<Utc>,
     retries: i64,
 ) -> AfterFailure {
-    if NEVER_RETRIED.contains(&error_type) {
+    // An abandoned activity is a dead letter already: `tributary.retry_activities` passes over it for its letter.
+    if OURS.contains(&error_type) {
         return AfterFailure::Nothing;
     }
     let due = failed_at + RETRY_AFTER;

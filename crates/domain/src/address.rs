@@ -166,6 +166,7 @@ mod tests {
         normal_address(text, None)
     }
 
+    /// S31.
     #[test]
     fn an_email_address_has_one_form_however_it_is_written() {
         let forms = [

@@ -79,6 +79,12 @@ impl Caller {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Service)
     }
 
+    /// Whether the caller sees every activity of its tenant. A key that is an agent's alone sees what it may process, its person's, everyone's, and
+    /// those that wait and are open to others, and what it has claimed. The database has the same rule (`tributary.sees_all_activities`).
+    pub fn sees_all_activities(&self) -> bool {
+        [Scope::Read, Scope::Write, Scope::Service].iter().any(|scope| self.scopes.contains(scope))
+    }
+
     /// Whether the caller may see what belongs to the installation and not to a tenant.
     pub fn operates(&self) -> bool {
         self.is_operator && self.may(Scope::Service)

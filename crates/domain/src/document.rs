@@ -102,7 +102,9 @@ impl FromStr for DocumentType {
             (_, Some((provider, kind))) if !provider.is_empty() && !kind.is_empty() => {
                 Ok(Self::Record { provider: provider.to_owned(), kind: kind.to_owned() })
             }
-            _ => Err(format!("{text:?} is no type of document: note, file, client, activity.… and provider.kind are")),
+            _ => {
+                Err(format!("{text:?} is not a type of document: use note, file, client, activity.… or provider.kind"))
+            }
         }
     }
 }
@@ -125,6 +127,13 @@ impl TryFrom<String> for DocumentType {
 pub const ACTIVITY_PREFIX: &str = "activity:";
 /// A client's document is named by this and the external id of the client.
 pub const CLIENT_PREFIX: &str = "client:";
+/// The kind of the records that are people at a client.
+pub const CONTACT: &str = "contact";
+
+/// The kind of a provider's record, by the external id that its connector gives it: `contact` of `contact:51`.
+pub fn record_kind(external_id: &str) -> Option<&str> {
+    external_id.split_once(':').map(|(kind, _)| kind)
+}
 
 impl ActivityId {
     /// The name of the activity's document.
@@ -168,6 +177,14 @@ mod tests {
         assert_eq!(ActivityId::from_external_id(&id.external_id()), Some(id));
         for none in [id.to_string(), "activity:".into(), "activity:1".into(), format!("client:{id}")] {
             assert_eq!(ActivityId::from_external_id(&none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_records_kind_is_the_whole_word_before_the_colon() {
+        let cases = [("contact:51", Some("contact")), ("contacts:1", Some("contacts")), ("contact", None), ("", None)];
+        for (external_id, kind) in cases {
+            assert_eq!(record_kind(external_id), kind, "{external_id}");
         }
     }
 }

@@ -1,8 +1,10 @@
-//! What went wrong with an item of a lane, and what the lane does about it: the retry rule of every lane. (That of activities is in [`crate::activity`].)
+//! The ways in which an item of a lane fails, and the retry rule of every lane. (That of activities is in [`crate::activity`].)
 
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
+
+use crate::text::replace_nul;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -34,7 +36,7 @@ impl Fault {
             }
             cause = error.source();
         }
-        words.replace('\0', "\u{fffd}")
+        replace_nul(&words)
     }
 }
 

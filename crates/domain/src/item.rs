@@ -78,7 +78,7 @@ impl std::str::FromStr for ItemId {
             Some(("p", uuid)) => uuid.parse().ok().map(Self::Parked),
             _ => None,
         };
-        parsed.ok_or_else(|| format!("{text:?} is no item id; one looks like m17 or p0198c7de-…"))
+        parsed.ok_or_else(|| format!("{text:?} is not an item id; one looks like m17 or p0198c7de-…"))
     }
 }
 
@@ -127,6 +127,6 @@ mod tests {
     fn numbers_at_the_edge_are_read_exactly() {
         assert_eq!(format!("m{}", i64::MAX).parse::<ItemId>(), Ok(ItemId::Message(i64::MAX)));
         let beyond = "m9223372036854775808".parse::<ItemId>();
-        assert_eq!(beyond, Err("\"m9223372036854775808\" is no item id; one looks like m17 or p0198c7de-…".into()));
+        assert_eq!(beyond, Err("\"m9223372036854775808\" is not an item id; one looks like m17 or p0198c7de-…".into()));
     }
 }

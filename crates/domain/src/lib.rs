@@ -12,6 +12,7 @@ pub mod hex;
 pub mod ids;
 pub mod item;
 pub mod notice;
+pub mod ranking;
 pub mod secret;
 pub mod shown;
 pub mod source;

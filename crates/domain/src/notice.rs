@@ -7,6 +7,8 @@ use crate::TenantId;
 
 /// The largest number of ids in one notice. Two such notices fit into one NOTIFY.
 const MOST_IDS: usize = 80;
+/// A lane's kind is this and its name.
+const LANE: &str = "lane:";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,7 +48,12 @@ impl Notice {
 
     /// Makes a notice that wakes a lane in every process and tells pages that its items changed.
     pub fn lane(tenant_id: Option<TenantId>, lane: &str, op: Op) -> Self {
-        Self { tenant_id, kind: format!("lane:{lane}"), id: String::new(), op, ids: Vec::new() }
+        Self { tenant_id, kind: format!("{LANE}{lane}"), id: String::new(), op, ids: Vec::new() }
+    }
+
+    /// Whether it was made by [`Notice::lane`] for this lane.
+    pub fn is_of_lane(&self, lane: &str) -> bool {
+        self.kind.strip_prefix(LANE) == Some(lane)
     }
 
     pub fn resync(kind: impl Into<String>) -> Self {
@@ -89,6 +96,8 @@ mod tests {
         let line = serde_json::to_string(&lane).expect("JSON");
         assert_eq!(line, r#"{"tenant_id":null,"kind":"lane:upkeep","id":"","op":"delete"}"#);
         assert_eq!(serde_json::from_str::<Notice>(&line).expect("a notice"), lane);
+        assert!(lane.is_of_lane("upkeep"));
+        assert!(!lane.is_of_lane("keep") && !Notice::resync("upkeep").is_of_lane("upkeep"));
         assert_eq!(Notice::resync("*").op, Op::Resync);
         assert!(serde_json::from_str::<Notice>(r#"{"tenant_id":null,"kind":"x","id":"","op":"truncate"}"#).is_err());
     }

@@ -1,7 +1,5 @@
 //! The states of sources and jobs. Providers are known by name here; `connectors` describes them.
 
-use serde::{Deserialize, Serialize};
-
 use crate::words;
 
 words! {
@@ -49,25 +47,16 @@ impl JobStatus {
     }
 }
 
-/// The way in which a source is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// The provider's own API: change cursors, deletions and typed limits.
-    #[default]
-    Rest,
-    Mcp,
-    /// Built-in sample data (`INTEGRATIONS_USE_FIXTURES`).
-    Fixtures,
-}
-
-impl Transport {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rest => "rest",
-            Self::Mcp => "mcp",
-            Self::Fixtures => "fixtures",
-        }
+words! {
+    /// The way in which a source is read.
+    #[derive(Default)]
+    Transport {
+        /// The provider's own API: change cursors, deletions and typed limits.
+        #[default]
+        Rest = "rest",
+        Mcp = "mcp",
+        /// Built-in sample data (`INTEGRATIONS_USE_FIXTURES`).
+        Fixtures = "fixtures",
     }
 }
 
@@ -83,10 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn a_transport_is_spelled_alike_in_text_and_json() {
-        for transport in [Transport::Rest, Transport::Mcp, Transport::Fixtures] {
-            assert_eq!(serde_json::to_value(transport).expect("a word"), transport.as_str());
+    fn an_unknown_transport_is_an_error() {
+        for transport in Transport::ALL {
+            assert_eq!(Transport::try_from(transport.to_string()).expect("a transport"), transport);
         }
-        assert_eq!(Transport::default(), Transport::Rest);
+        for odd in ["", "REST", "soap"] {
+            assert!(Transport::try_from(odd.to_owned()).is_err(), "{odd}");
+        }
     }
 }

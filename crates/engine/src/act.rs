@@ -1,12 +1,12 @@
 //! Acts: what a person or a program does to something. Each is one function of the engine, `(env, caller, …)`, which checks what was asked and does it.
 //! The pages, the API and the command line call it, and say in their own way why it was not done.
 
-/// Why an act was not done.
+/// The reasons why an act was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// What was asked for is not allowed at any time: a name that is too long, a number out of range.
+    /// The request is never allowed: a name that is too long, a number out of range.
     #[error("{0}")]
     Invalid(String),
     /// The present state does not allow it.
@@ -30,7 +30,7 @@ impl From<store::Error> for ActError {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Conflict(what) => Self::Conflict(what.into()),
-            store::Error::Refused { what } => Self::Conflict(what),
+            store::Error::NotNow { what } => Self::Conflict(what),
             other => Self::Store(other),
         }
     }
@@ -82,7 +82,7 @@ mod tests {
     fn what_the_database_refuses_is_a_conflict() {
         let of = |error: store::Error| ActError::from(error);
         assert!(matches!(of(store::Error::Conflict("paused")), ActError::Conflict(what) if what == "paused"));
-        assert!(matches!(of(store::Error::Refused { what: "no".into() }), ActError::Conflict(what) if what == "no"));
+        assert!(matches!(of(store::Error::NotNow { what: "no".into() }), ActError::Conflict(what) if what == "no"));
         assert!(matches!(of(store::Error::TimedOut), ActError::Store(store::Error::TimedOut)));
     }
 }

@@ -7,13 +7,12 @@ use domain::{ActivityId, Caller, ContactId, Notice, Op, TenantId};
 use store::activities::{Activity, Wanted};
 use store::claims::Changed;
 use store::dead_letters::DeadLetter;
-use store::queue::Queue;
 use store::{Tx, activities, contacts, dead_letters};
 use uuid::Uuid;
 
 use crate::act::OrMissing as _;
+use crate::lanes::queue_of;
 use crate::lanes::remember_activity::RememberActivity;
-use crate::work::Lane as _;
 use crate::{ActError, Env};
 
 /// A page of activities, the newest first, and the one before which the next page begins. Texts are cut.
@@ -29,7 +28,7 @@ pub async fn get(env: &Env, caller: &Caller, id: ActivityId) -> Result<Activity,
     found.or_missing("activity")
 }
 
-/// Has a failed activity processed again.
+/// Retries a failed activity.
 pub async fn retry(env: &Env, caller: &Caller, id: ActivityId) -> Result<(), ActError> {
     let retried = env.db.write(async |tx| {
         let n = retry_all(tx, caller.tenant_id, &[id.0]).await?;
@@ -38,7 +37,7 @@ pub async fn retry(env: &Env, caller: &Caller, id: ActivityId) -> Result<(), Act
     retried.await
 }
 
-/// Ends an activity that nobody shall process.
+/// Skips an activity: no agent will process it.
 pub async fn skip(env: &Env, caller: &Caller, id: ActivityId) -> Result<(), ActError> {
     let (tenant_id, by) = (caller.tenant_id, clipped(&caller.key_name, 60));
     let skipped = env.db.write(async |tx| {
@@ -60,7 +59,7 @@ async fn settled(tx: &mut Tx, caller: &Caller, id: ActivityId, is_done: bool, wh
     Err(ActError::conflict(why))
 }
 
-/// A page of activities that failed for good, those buried last first, and where the next page begins.
+/// A page of activities that failed for good, the latest first, and where the next page begins.
 pub async fn dead_letters(
     env: &Env,
     caller: &Caller,
@@ -72,7 +71,7 @@ pub async fn dead_letters(
     Ok((listed, next_before))
 }
 
-/// Has activities that failed for good processed again; returns how many of `ids` were such.
+/// Replays activities that failed for good; returns how many of `ids` were such.
 pub async fn replay(env: &Env, caller: &Caller, ids: &[Uuid]) -> Result<usize, ActError> {
     let replayed = env.db.write(async |tx| {
         let dead = dead_letters::among(tx, caller.tenant_id, ids).await?;
@@ -93,7 +92,7 @@ async fn retry_all(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Res
 /// The outcome of linking an activity to a contact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linked {
-    /// How many other activities of the same address were linked too.
+    /// The number of other activities of the same address that were linked too.
     pub others: usize,
 }
 
@@ -120,12 +119,12 @@ pub async fn link(
     linked.await
 }
 
-/// Has activities remembered again whose contact has changed.
+/// Queues activities for memory again whose contact has changed.
 pub(crate) async fn remember_again(tx: &mut Tx, tenant_id: TenantId, ids: &[Uuid]) -> store::Result<()> {
     let messages: Vec<RememberActivity> =
         ids.iter().map(|id| RememberActivity { activity_id: ActivityId(*id) }).collect();
     if !messages.is_empty() {
-        Queue::new(RememberActivity::NAME)?.send(tx, tenant_id, &messages).await?;
+        queue_of::<RememberActivity>().send(tx, tenant_id, &messages).await?;
         tx.notify_all(Notice::activities(tenant_id, ids, Op::Update));
     }
     Ok(())

@@ -1,8 +1,11 @@
 //! Blobs: files and large bodies, as objects `{tenant}/{sha256}` in a folder or in S3. A file's own name is only metadata.
 //!
+//! An object has a second name, `{sha256}.2`, which fences its removal ([`collect`]).
+//!
 //! The row in `tributary.blobs` is written first, then the bytes, then the caller's row that refers to them. So after a crash at any point
 //! each object has a row by which the collector finds it, and no row refers to an object that is missing.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -17,9 +20,12 @@ use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
-use object_store::{Error, GetOptions, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
+use object_store::{
+    Error, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart,
+};
 use sha2::{Digest as _, Sha256};
-use store::PgConnection;
+use store::Db;
+use store::blobs::{Leaving, ObjectName};
 use store::crash::{self, Point};
 
 use crate::spool::Spooled;
@@ -27,6 +33,9 @@ use crate::{Config, Env};
 
 /// The smallest part of an upload that S3 takes.
 const PART_BYTES: usize = 5 << 20;
+
+/// An object, by its tenant, its bytes' hash and which of its names it has.
+type Listed = (TenantId, BlobKey, ObjectName);
 
 /// The blob store. Clones share it.
 #[derive(Clone)]
@@ -82,46 +91,40 @@ impl Blobs {
         Ok(Self { backend: bucket_of(bucket, variables)?, clock })
     }
 
-    /// Stores the bytes for at least a day, and for as long as a row refers to the key. Best on a connection outside a transaction: others
-    /// who put the same bytes wait for it to end, and writing them takes a while. Safe to repeat.
-    pub async fn put(&self, conn: &mut PgConnection, tenant_id: TenantId, bytes: Bytes) -> Result<BlobKey, Fault> {
-        let (key, size) = (BlobKey::of_hash(Sha256::digest(&bytes).into()), bytes.len() as u64);
-        store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, size).await?;
-        crash::at(Point::BlobRowWritten)?;
-        self.write(tenant_id, &key, bytes).await?;
+    /// Stores the bytes for at least a day, and for as long as a row refers to the key. Holds a session of the pool for its row alone:
+    /// writing the bytes takes as long as the disk or the bucket takes. Safe to repeat.
+    pub async fn put(&self, db: &Db, tenant_id: TenantId, bytes: Bytes) -> Result<BlobKey, Fault> {
+        let key = BlobKey::of_hash(Sha256::digest(&bytes).into());
+        let place = self.write_row(db, tenant_id, &key, bytes.len() as u64).await?;
+        self.write(tenant_id, &key, place, bytes).await?;
         crash::at(Point::BlobBytesWritten)?;
         Ok(key)
     }
 
     /// Stores a file, of which only a little is in memory at a time.
-    pub async fn put_file(
-        &self,
-        conn: &mut PgConnection,
-        tenant_id: TenantId,
-        file: &Spooled,
-    ) -> Result<BlobKey, Fault> {
+    pub async fn put_file(&self, db: &Db, tenant_id: TenantId, file: &Spooled) -> Result<BlobKey, Fault> {
         let key = file.key();
-        store::blobs::touch(conn, self.clock.sql(), tenant_id, &key, file.bytes).await?;
-        crash::at(Point::BlobRowWritten)?;
-        if let Some((store, name)) = self.writing(tenant_id, &key, file.bytes).await? {
+        let place = self.write_row(db, tenant_id, &key, file.bytes).await?;
+        if let Some((store, name)) = self.writing(tenant_id, &key, place, file.bytes).await? {
             write_file(&*store, &name, file).await?;
         }
         crash::at(Point::BlobBytesWritten)?;
         Ok(key)
     }
 
+    /// Writes the row by which the collector finds the object, and returns where its bytes go. The session is back in the pool when this returns.
+    async fn write_row(&self, db: &Db, tenant_id: TenantId, key: &BlobKey, bytes: u64) -> Result<ObjectName, Fault> {
+        let mut conn = db.acquire().await?;
+        let place = store::blobs::touch(&mut conn, self.clock.sql(), tenant_id, key, bytes).await?;
+        drop(conn);
+        crash::at(Point::BlobRowWritten)?;
+        Ok(place)
+    }
+
     /// Reads a whole blob; none when it is missing. Bytes that do not match their name are an error.
     pub async fn get(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Bytes>, Fault> {
-        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
-        let bytes = match store.get(&name).await {
-            Ok(found) => found.bytes().await.map_err(|error| failed("read", error))?,
-            Err(Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(failed("read", error)),
-        };
-        if BlobKey::of_hash(Sha256::digest(&bytes).into()) != *key {
-            return Err(Fault::Malformed { what: format!("blob {tenant_id}/{key} is damaged") });
-        }
-        Ok(Some(bytes))
+        let found = self.find(tenant_id, key, GetOptions::default(), &ObjectName::BOTH).await?;
+        whole(tenant_id, key, found).await
     }
 
     /// The size of a blob and a stream of its bytes, to be passed on.
@@ -130,12 +133,8 @@ impl Blobs {
         tenant_id: TenantId,
         key: &BlobKey,
     ) -> Result<Option<(u64, impl Stream<Item = Result<Bytes, Fault>> + Send + use<>)>, Fault> {
-        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
-        match store.get(&name).await {
-            Ok(found) => Ok(Some((found.meta.size, found.into_stream().map_err(|error| failed("read", error))))),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failed("read", error)),
-        }
+        let found = self.find(tenant_id, key, GetOptions::default(), &ObjectName::BOTH).await?;
+        Ok(found.map(|found| (found.meta.size, found.into_stream().map_err(|error| failed("read", error)))))
     }
 
     /// Reads a part of a blob, which must be within its size.
@@ -145,30 +144,34 @@ impl Blobs {
         key: &BlobKey,
         part: Range<u64>,
     ) -> Result<Option<impl Stream<Item = Result<Bytes, Fault>> + Send + use<>>, Fault> {
-        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(None) };
-        match store.get_opts(&name, GetOptions { range: Some(part.into()), ..GetOptions::default() }).await {
-            Ok(found) => Ok(Some(found.into_stream().map_err(|error| failed("read", error)))),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failed("read", error)),
-        }
+        let how = GetOptions { range: Some(part.into()), ..GetOptions::default() };
+        let found = self.find(tenant_id, key, how, &ObjectName::BOTH).await?;
+        Ok(found.map(|found| found.into_stream().map_err(|error| failed("read", error))))
     }
 
-    /// Copies every blob to another store. Other files, such as half a file that a crash left, are skipped.
-    pub async fn copy_all(&self, to: &Self) -> Result<Copied, Fault> {
-        let names: Vec<(TenantId, BlobKey)> = self.list().await?;
-        let copies = names.into_iter().map(|(tenant_id, key)| async move {
-            match self.get(tenant_id, &key).await {
-                Ok(Some(bytes)) => {
-                    let size = bytes.len() as u64;
-                    to.write(tenant_id, &key, bytes).await.map(|()| Copied { objects: 1, bytes: size, damaged: vec![] })
-                }
-                Ok(None) => Ok(Copied::default()), // removed since it was listed
-                Err(Fault::Malformed { .. }) => {
-                    Ok(Copied { damaged: vec![format!("{tenant_id}/{key}")], ..Copied::default() })
-                }
-                Err(fault) => Err(fault),
+    /// Opens an object by the first of these names that it has; all have the same bytes.
+    async fn find(
+        &self,
+        tenant_id: TenantId,
+        key: &BlobKey,
+        how: GetOptions,
+        places: &[ObjectName],
+    ) -> Result<Option<GetResult>, Fault> {
+        for place in places {
+            let Some((store, name)) = self.reading(tenant_id, key, *place)? else { continue };
+            match store.get_opts(&name, how.clone()).await {
+                Ok(found) => return Ok(Some(found)),
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(failed("read", error)),
             }
-        });
+        }
+        Ok(None)
+    }
+
+    /// Copies every object to another store, under the name that it has: rows that are restored beside it say which name is in use. Other files, such as
+    /// half a file that a crash left, are skipped.
+    pub async fn copy_all(&self, to: &Self) -> Result<Copied, Fault> {
+        let copies = self.list().await?.into_iter().map(|listed| async move { self.copy(to, listed).await });
         let add = |mut sum: Copied, one: Copied| async move {
             sum.objects += one.objects;
             sum.bytes += one.bytes;
@@ -178,24 +181,60 @@ impl Blobs {
         stream::iter(copies).buffer_unordered(4).try_fold(Copied::default(), add).await
     }
 
-    async fn list(&self) -> Result<Vec<(TenantId, BlobKey)>, Fault> {
+    /// Copies the objects that the other store does not have yet. Returns how many.
+    pub async fn copy_new(&self, to: &Self) -> Result<u64, Fault> {
+        let there: HashSet<Listed> = to.list().await?.into_iter().collect();
+        let mut n = 0;
+        for listed in self.list().await?.into_iter().filter(|listed| !there.contains(listed)) {
+            n += self.copy(to, listed).await?.objects;
+        }
+        Ok(n)
+    }
+
+    async fn copy(&self, to: &Self, (tenant_id, key, place): Listed) -> Result<Copied, Fault> {
+        let found = self.find(tenant_id, &key, GetOptions::default(), &[place]).await?;
+        match whole(tenant_id, &key, found).await {
+            Ok(Some(bytes)) => {
+                let size = bytes.len() as u64;
+                to.write(tenant_id, &key, place, bytes).await?;
+                Ok(Copied { objects: 1, bytes: size, damaged: vec![] })
+            }
+            Ok(None) => Ok(Copied::default()), // removed since it was listed
+            Err(Fault::Malformed { .. }) => {
+                Ok(Copied { damaged: vec![format!("{tenant_id}/{key}")], ..Copied::default() })
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Listed>, Fault> {
         let (store, prefix) = match &self.backend {
             Backend::Folder(path) if !path.exists() => return Ok(Vec::new()),
             Backend::Folder(path) => (folder(path)?, Name::default()),
             Backend::Bucket { store, prefix } => (store.clone(), prefix.clone()),
         };
         let found: Vec<_> = store.list(Some(&prefix)).try_collect().await.map_err(|error| failed("list", error))?;
-        Ok(found.iter().filter_map(|object| parse(&prefix, &object.location)).collect())
+        let mut names: Vec<_> = found.iter().filter_map(|object| parse(&prefix, &object.location)).collect();
+        names.sort_unstable_by_key(|(tenant_id, key, place)| (tenant_id.0, key.to_string(), place.is_second));
+        Ok(names)
     }
 
     /// Writes and syncs the object, unless it is there already.
-    async fn write(&self, tenant_id: TenantId, key: &BlobKey, bytes: Bytes) -> Result<(), Fault> {
-        let Some((store, name)) = self.writing(tenant_id, key, bytes.len() as u64).await? else { return Ok(()) };
+    async fn write(&self, tenant_id: TenantId, key: &BlobKey, place: ObjectName, bytes: Bytes) -> Result<(), Fault> {
+        let Some((store, name)) = self.writing(tenant_id, key, place, bytes.len() as u64).await? else {
+            return Ok(());
+        };
         store.put(&name, PutPayload::from_bytes(bytes)).await.map(|_| ()).map_err(|error| failed("write", error))
     }
 
     /// The object to write; none when it is there already.
-    async fn writing(&self, tenant_id: TenantId, key: &BlobKey, bytes: u64) -> Result<Option<Object>, Fault> {
+    async fn writing(
+        &self,
+        tenant_id: TenantId,
+        key: &BlobKey,
+        place: ObjectName,
+        bytes: u64,
+    ) -> Result<Option<Object>, Fault> {
         let (store, name) = match &self.backend {
             Backend::Folder(path) => {
                 let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -203,9 +242,9 @@ impl Blobs {
                     let what = format!("the folder {} cannot be made", path.display());
                     Fault::Transient(anyhow::Error::new(error).context(what))
                 })?;
-                (folder(path)?, name(&Name::default(), tenant_id, key))
+                (folder(path)?, name(&Name::default(), tenant_id, key, place))
             }
-            Backend::Bucket { store, prefix } => (store.clone(), name(prefix, tenant_id, key)),
+            Backend::Bucket { store, prefix } => (store.clone(), name(prefix, tenant_id, key, place)),
         };
         match store.head(&name).await {
             Ok(found) if found.size == bytes => Ok(None),
@@ -214,20 +253,46 @@ impl Blobs {
         }
     }
 
-    async fn remove(&self, tenant_id: TenantId, key: &BlobKey) -> Result<(), Fault> {
-        let Some((store, name)) = self.reading(tenant_id, key)? else { return Ok(()) };
+    /// Removes an object. An old name stays, and `false` is returned, while the name in use has no object: then the old one has the only bytes.
+    async fn remove(&self, leaving: &Leaving) -> Result<bool, Fault> {
+        if let Some(used) = leaving.used()
+            && self
+                .find(leaving.tenant_id, &leaving.key, GetOptions { head: true, ..GetOptions::default() }, &[used])
+                .await?
+                .is_none()
+        {
+            return Ok(false);
+        }
+        let Some((store, name)) = self.reading(leaving.tenant_id, &leaving.key, leaving.place)? else {
+            return Ok(true);
+        };
         match store.delete(&name).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(true),
             Err(error) => Err(failed("remove", error)),
         }
     }
 
+    /// Removes every object of a tenant that is forgotten, whatever its name. Returns how many. None: a backup is being made, which copies them.
+    pub async fn remove_all(&self, db: &Db, tenant_id: TenantId) -> Result<Option<u64>, Fault> {
+        let (store, prefix) = match &self.backend {
+            Backend::Folder(path) if !path.exists() => return Ok(Some(0)),
+            Backend::Folder(path) => (folder(path)?, Name::default()),
+            Backend::Bucket { store, prefix } => (store.clone(), prefix.clone()),
+        };
+        let of_tenant = prefix.join(tenant_id.to_string());
+        let found: Vec<_> = store.list(Some(&of_tenant)).try_collect().await.map_err(|error| failed("list", error))?;
+        let db = db.sibling(1); // as `collect`
+        let removed = remove_listed(&db, &*store, &found).await;
+        db.close().await;
+        removed
+    }
+
     /// The object to read. None: there is no folder, so no blob.
-    fn reading(&self, tenant_id: TenantId, key: &BlobKey) -> Result<Option<Object>, Fault> {
+    fn reading(&self, tenant_id: TenantId, key: &BlobKey, place: ObjectName) -> Result<Option<Object>, Fault> {
         Ok(match &self.backend {
             Backend::Folder(path) if !path.exists() => None,
-            Backend::Folder(path) => Some((folder(path)?, name(&Name::default(), tenant_id, key))),
-            Backend::Bucket { store, prefix } => Some((store.clone(), name(prefix, tenant_id, key))),
+            Backend::Folder(path) => Some((folder(path)?, name(&Name::default(), tenant_id, key, place))),
+            Backend::Bucket { store, prefix } => Some((store.clone(), name(prefix, tenant_id, key, place))),
         })
     }
 }
@@ -260,35 +325,81 @@ async fn write_file(store: &dyn ObjectStore, name: &Name, file: &Spooled) -> Res
     upload.finish().await.map(|_| ()).map_err(|error| failed("write", error))
 }
 
-/// Removes blobs that no row refers to and nobody has touched for a day, unless a backup is being made. The object is removed while its row
-/// is locked, so that a caller who puts the same bytes again waits, and then writes them anew. A crash in between leaves the row for the
-/// next round.
+/// Removes objects, unless others copy or remove some: then it returns none.
+async fn remove_listed(db: &Db, store: &dyn ObjectStore, found: &[ObjectMeta]) -> Result<Option<u64>, Fault> {
+    let conn = &mut *db.acquire().await?;
+    for some in found.chunks(ROUND as usize) {
+        if !store::blobs::begin_removal(conn).await? {
+            return Ok(None);
+        }
+        for object in some {
+            match store.delete(&object.location).await {
+                Ok(()) | Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(failed("remove", error)),
+            }
+        }
+        store::blobs::end_removal(conn).await?;
+    }
+    Ok(Some(found.len() as u64))
+}
+
+/// How many rows one statement of the collector takes.
+const ROUND: i64 = 500;
+/// So many objects may fail to be removed before a round ends.
+const MAX_FAULTS: usize = 4;
+
+/// Removes blobs that no row refers to and nobody has touched for a day, unless a backup is being made. An object is marked first, in a commit of its
+/// own. A writer of the same bytes from then on uses the object's other name, so a removal may stall for as long as it likes: it hits
+/// no name that is in use. A crash in between leaves the row for the next round.
 pub async fn collect(env: &Env) -> Result<(), Fault> {
-    let (mut after, mut n_removed) = (None, 0);
+    // A session beside the pool: the store may take long to remove an object, and the pool is for others. The right to remove objects ends with it.
+    let db = env.db.sibling(1);
+    let collected = collect_on(env, &db).await;
+    db.close().await;
+    collected
+}
+
+async fn collect_on(env: &Env, db: &Db) -> Result<(), Fault> {
+    let conn = &mut *db.acquire().await?;
+    let at = env.clock.sql();
+    while store::blobs::remove_rows(conn, at, ROUND).await? > 0 {}
+    while store::blobs::mark(conn, at, ROUND).await? > 0 {}
+    let (mut after, mut n_removed, mut faults) = (None, 0, Vec::new());
     loop {
-        let mut conn = env.db.acquire().await?;
-        let unnamed = store::blobs::unnamed(&mut conn, env.clock.sql(), after, 500).await?;
-        drop(conn);
-        for (tenant_id, key) in &unnamed {
-            let mut tx = env.db.begin().await?;
-            if !store::blobs::may_remove(&mut tx).await? {
-                return Ok(()); // the next round comes within the hour
-            }
-            if store::blobs::remove_unnamed(&mut tx, env.clock.sql(), *tenant_id, key).await? {
-                env.blobs.remove(*tenant_id, key).await?;
-                n_removed += 1;
-            }
-            tx.commit().await?;
+        let leaving = store::blobs::leaving(conn, at, after.as_ref(), ROUND).await?;
+        if leaving.is_empty() || !store::blobs::begin_removal(conn).await? {
+            break; // the next round comes within the hour
         }
-        match unnamed.last() {
-            Some(last) => after = Some(*last),
-            None => break,
+        for one in &leaving {
+            if !store::blobs::may_leave(conn, one).await? {
+                continue;
+            }
+            match env.blobs.remove(one).await {
+                Ok(false) => {
+                    tracing::warn!(blob = %one.key, "a blob has no object of its new name; its old one is used again");
+                    store::blobs::use_again(conn, one).await?;
+                }
+                Ok(true) => {
+                    store::blobs::left(conn, at, one).await?;
+                    n_removed += 1;
+                }
+                // One object that cannot be removed keeps no other; a store that is away is not asked again and again.
+                Err(fault) => faults.push(fault),
+            }
+            if faults.len() > MAX_FAULTS {
+                break;
+            }
         }
+        store::blobs::end_removal(conn).await?;
+        if faults.len() > MAX_FAULTS {
+            break;
+        }
+        after = leaving.into_iter().last();
     }
     if n_removed > 0 {
         tracing::info!(n_removed, "removed {n_removed} blobs that nothing names");
     }
-    Ok(())
+    faults.into_iter().next().map_or(Ok(()), Err)
 }
 
 fn as_text((name, value): (OsString, OsString)) -> Option<(String, String)> {
@@ -315,16 +426,32 @@ fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>, Fault> {
     Ok(Arc::new(store.with_fsync(true)))
 }
 
+/// The end of an object's second name.
+const SECOND: &str = ".2";
+
 /// The name of a blob's object. It is made of an id and a hash, so it cannot lead elsewhere.
-fn name(prefix: &Name, tenant_id: TenantId, key: &BlobKey) -> Name {
-    prefix.clone().join(tenant_id.to_string()).join(key.to_string())
+fn name(prefix: &Name, tenant_id: TenantId, key: &BlobKey, place: ObjectName) -> Name {
+    let ending = if place.is_second { SECOND } else { "" };
+    prefix.clone().join(tenant_id.to_string()).join(format!("{key}{ending}"))
 }
 
-fn parse(prefix: &Name, location: &Name) -> Option<(TenantId, BlobKey)> {
+fn parse(prefix: &Name, location: &Name) -> Option<Listed> {
     let mut parts = location.prefix_match(prefix)?;
     let (tenant_id, key) = (parts.next()?, parts.next()?);
-    let found = (tenant_id.as_ref().parse().ok()?, key.as_ref().parse().ok()?);
-    (parts.next().is_none() && name(prefix, found.0, &found.1) == *location).then_some(found)
+    let plain = key.as_ref().strip_suffix(SECOND).unwrap_or(key.as_ref());
+    let (tenant_id, key) = (tenant_id.as_ref().parse().ok()?, plain.parse().ok()?);
+    let place = ObjectName::BOTH.into_iter().find(|place| name(prefix, tenant_id, &key, *place) == *location)?;
+    parts.next().is_none().then_some((tenant_id, key, place))
+}
+
+/// Reads a whole object that was found. Bytes that do not match their name are an error.
+async fn whole(tenant_id: TenantId, key: &BlobKey, found: Option<GetResult>) -> Result<Option<Bytes>, Fault> {
+    let Some(found) = found else { return Ok(None) };
+    let bytes = found.bytes().await.map_err(|error| failed("read", error))?;
+    if BlobKey::of_hash(Sha256::digest(&bytes).into()) != *key {
+        return Err(Fault::Malformed { what: format!("blob {tenant_id}/{key} is damaged") });
+    }
+    Ok(Some(bytes))
 }
 
 fn failed(doing: &str, error: Error) -> Fault {
@@ -339,7 +466,9 @@ mod tests {
     fn names_are_read_as_they_are_written_and_others_are_passed_over() {
         let (tenant_id, key) = (TenantId::new(), BlobKey::of_hash(Sha256::digest("x").into()));
         for prefix in [Name::default(), Name::from("a/b")] {
-            assert_eq!(parse(&prefix, &name(&prefix, tenant_id, &key)), Some((tenant_id, key)));
+            for place in ObjectName::BOTH {
+                assert_eq!(parse(&prefix, &name(&prefix, tenant_id, &key, place)), Some((tenant_id, key, place)));
+            }
             for other in ["readme".into(), format!("{tenant_id}/{key}#1"), format!("{tenant_id}/{key}/x")] {
                 let location = Name::from_iter(prefix.parts().chain(Name::from(other).parts()));
                 assert_eq!(parse(&prefix, &location), None, "{location}");

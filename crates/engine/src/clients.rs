@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::act::OrMissing as _;
 use crate::{ActError, Env};
 
-/// How many others of a name are shown.
+/// The number of other clients of the same name that are shown.
 const MOST_ALIKE: i64 = 50;
 
 /// Clients by name. `named` is a part of a name; `is_grouped` leaves one of each name, a company or customer and not the people there.
@@ -41,9 +41,9 @@ pub async fn named(env: &Env, caller: &Caller, name: &str, limit: i64) -> Result
 pub struct WholeClient {
     pub client: Client,
     pub cited: HashMap<Uuid, Cited>,
-    /// The first of them, people last.
+    /// The first other clients of the same name, people last.
     pub alike: Vec<Client>,
-    /// How many there are.
+    /// Their total number.
     pub n_alike: i64,
 }
 

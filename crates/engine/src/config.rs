@@ -76,11 +76,11 @@ pub struct Config {
     #[arg(long, env = "REQUEST_SECS", default_value_t = 30, global = true, hide_short_help = true)]
     pub request_secs: u64,
 
-    /// The interval of a worker's heartbeats, in seconds. After twice that time without one it is late, after ten times it is dead.
+    /// The interval of a worker's heartbeats, in seconds. After twice that time without one it is late, after ten times it is dead. A worker whose process has ended is dead sooner.
     #[arg(long, env = "WORKER_HEARTBEAT_SECS", default_value_t = 5, global = true, hide_short_help = true, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub worker_heartbeat_secs: u64,
 
-    /// How many batches of one lane a worker runs at once, from 1 to 64. Single lanes may have their own number: `4,ingestion_queue=2`.
+    /// The number of batches of one lane that a worker runs at once, from 1 to 64. Single lanes may have their own number: `4,ingestion_queue=2`.
     #[arg(long, env = "LANE_SLOTS", default_value = "2", global = true, hide_short_help = true, value_parser = lane_slots)]
     pub lane_slots: Slots,
 
@@ -96,7 +96,7 @@ pub struct Config {
     #[arg(long, env = "AGENT_CONCURRENCY", default_value_t = 8, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub agent_concurrency: u32,
 
-    /// How long a stopping process waits for its items before it hands them back, in seconds.
+    /// The time that a stopping process waits for its items before it hands them back, in seconds.
     #[arg(long, env = "DRAIN_SECS", default_value_t = 20, global = true, hide_short_help = true)]
     pub drain_secs: u64,
 
@@ -105,7 +105,11 @@ pub struct Config {
     #[arg(long, env = "MASTER_KEY", global = true, hide_env_values = true, hide_short_help = true)]
     pub master_key: Option<Secret>,
 
-    /// Where files and large bodies are kept: `file:///…` or `s3://bucket/prefix` (with the usual AWS_* variables; AWS_ENDPOINT for other
+    /// Further keys that open secrets and seal none, separated by spaces: the previous one during a rotation (`tributary key rotate-master`).
+    #[arg(long, env = "MASTER_KEY_OLD", global = true, hide_env_values = true, hide_short_help = true)]
+    pub master_key_old: Option<Secret>,
+
+    /// The place for files and large bodies: `file:///…` or `s3://bucket/prefix` (with the usual AWS_* variables; AWS_ENDPOINT for other
     /// providers). Default: the folder blobs of the data folder.
     #[arg(long, env = "BLOB_URL", global = true, hide_short_help = true, value_parser = blob_url)]
     pub blob_url: Option<String>,
@@ -247,6 +251,15 @@ impl Config {
             ip if ip.is_unspecified() => format!("http://127.0.0.1:{}", self.listen.port()),
             _ => format!("http://{}", self.listen),
         })
+    }
+}
+
+impl Config {
+    /// Returns the master keys of the environment, one per line: the one that seals, then those that only open.
+    pub fn master_keys(&self) -> Option<Secret> {
+        let key = self.master_key.as_ref()?;
+        let old = self.master_key_old.as_ref().map_or("", Secret::reveal);
+        Some(Secret::new(format!("{}\n{old}\n", key.reveal())))
     }
 }
 

@@ -3,12 +3,15 @@
 use anyhow::Context as _;
 use domain::text::has_nul;
 use domain::{ActivityId, Caller, ContactId, Region, TenantId, normal_email, normal_phone};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::activities;
 use store::contacts::{self, Contact, Imported, NewContact, Wanted};
+use store::forgotten::{self, Counted, Subject};
 
 use crate::act::OrMissing as _;
 use crate::activities::remember_again;
+use crate::lanes::forget::ForgetAll;
+use crate::lanes::queue_of;
 use crate::{ActError, Env};
 
 /// Rows in one transaction.
@@ -40,14 +43,14 @@ pub fn checked(mut contact: NewContact, region: Option<Region>) -> Result<NewCon
         *field = field.as_deref().map(plain).filter(|text| !text.is_empty());
     }
     if let Some(email) = &contact.email {
-        contact.email = Some(normal_email(email).ok_or_else(|| format!("{email:?} is no e-mail address"))?);
+        contact.email = Some(normal_email(email).ok_or_else(|| format!("{email:?} is not an e-mail address"))?);
     }
     if let Some(number) = &contact.phone_number {
         // A number without a country is still recognised by its last ten digits, but not by fewer.
         let digits = number.chars().filter(char::is_ascii_digit).count();
         match normal_phone(number, region) {
             Some(normal) => contact.phone_number = Some(normal),
-            None if digits < 10 => return Err(format!("{number:?} is no telephone number")),
+            None if digits < 10 => return Err(format!("{number:?} is not a telephone number")),
             None => {}
         }
     }
@@ -119,6 +122,45 @@ pub async fn of_activity(env: &Env, caller: &Caller, id: ActivityId) -> Result<C
     let (email, phone_number) = if party.contains('@') { (Some(party), None) } else { (None, Some(party)) };
     let first_name = name.or_else(|| email.as_deref()?.split('@').next().map(str::to_owned));
     create(env, caller, NewContact { email, phone_number, first_name, ..NewContact::default() }).await
+}
+
+/// Counts what would go with a contact.
+pub async fn count(env: &Env, caller: &Caller, id: ContactId) -> Result<Counted, ActError> {
+    let counted = env.db.session(async |conn| {
+        let Some(_) = contacts::get(conn, caller.tenant_id, id).await? else { return Ok(None) };
+        forgotten::count(conn, caller.tenant_id, Subject::Contact(id)).await.map(Some)
+    });
+    counted.await?.or_missing("contact")
+}
+
+/// Whether a contact is being forgotten.
+pub async fn is_being_forgotten(env: &Env, caller: &Caller, id: ContactId) -> Result<bool, ActError> {
+    let message = json!({ "tenant_id": caller.tenant_id, "contact_id": id });
+    Ok(env.db.session(async |conn| queue_of::<ForgetAll>().holds(conn, &message).await).await?)
+}
+
+/// Has everything removed that came from a contact, and returns how much that is. The contact's own name and addresses go at once, so that no event is
+/// linked to it any more. Asked twice, it is done once.
+pub async fn forget(env: &Env, caller: &Caller, id: ContactId) -> Result<Counted, ActError> {
+    let (tenant_id, subject, queue) = (caller.tenant_id, Subject::Contact(id), queue_of::<ForgetAll>());
+    let message = json!({ "tenant_id": tenant_id, "contact_id": id });
+    let asked = env.db.write(async |tx| {
+        if !contacts::lock(tx, tenant_id, id).await? {
+            return Err(ActError::NotFound("contact"));
+        }
+        let counted = forgotten::count(tx, tenant_id, subject).await?;
+        if queue.holds(tx, &message).await? {
+            return Ok(counted);
+        }
+        contacts::blank(tx, tenant_id, id).await?;
+        let forgotten_id =
+            forgotten::begin(tx, tenant_id, &format!("Contact {id}"), &caller.key_name, &counted).await?;
+        queue.send(tx, tenant_id, &[ForgetAll { subject, forgotten_id }]).await?;
+        Ok(counted)
+    });
+    let counted = asked.await?;
+    tracing::info!(contact.id = %id, tenant.id = %tenant_id, "contact {id} is being forgotten, as key {} asked", caller.key_id);
+    Ok(counted)
 }
 
 /// Imports a table with a heading: email, phone (or phone_number), first_name, last_name (or name), company, tags. Safe to repeat.

@@ -27,7 +27,7 @@ pub async fn list(
 pub struct WholeDocument {
     pub document: Document,
     pub chunks: Vec<Chunk>,
-    /// How many of all its chunks have their vectors.
+    /// The number of its chunks that have their vectors.
     pub n_embedded: usize,
 }
 

@@ -17,6 +17,8 @@ use crate::pull::Providers;
 #[derive(Clone)]
 pub struct Env {
     pub db: Db,
+    /// The name under which this process holds items and activities. No other process has ever had it.
+    pub name: Arc<str>,
     pub config: Arc<Config>,
     pub clock: Clock,
     pub vault: Arc<Vault>,
@@ -40,6 +42,12 @@ impl Env {
         let providers = Arc::new(Providers::from_config(&config, &http)?);
         let (config, vault) = (Arc::new(config), Arc::new(vault));
         let channel_providers = Arc::default();
-        Ok(Self { db, config, clock, vault, http, outside, embedders, blobs, providers, channel_providers })
+        let name = format!("{}:{}:{:08x}", host(), std::process::id(), rand::random::<u32>()).into();
+        Ok(Self { db, name, config, clock, vault, http, outside, embedders, blobs, providers, channel_providers })
     }
+}
+
+/// The name of this machine.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -1,12 +1,13 @@
 //! Findings: what is wrong now and what to do about it. One list for Home, alerts and `doctor`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use domain::shown::{dollars, plural};
+use domain::shown::{counted, dollars, plural};
 use domain::{Caller, SourceStatus, TenantId};
 use store::PgConnection;
 use store::alerts::Finding;
-use store::queue::Counts;
+use store::queue::{Counts, MOST_COUNTED};
 use store::sources::Unwell;
 use store::workers::{Health, Worker};
 
@@ -29,18 +30,70 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
     env.db.session(async |conn| look(env, conn, caller).await).await
 }
 
+/// The items that were given up, of every lane and tenant.
+pub struct Dead(Vec<(&'static str, HashMap<String, i64>)>);
+
+impl Dead {
+    /// Looks once for all tenants, however many there are.
+    pub async fn of(env: &Env, tenants: &[TenantId]) -> store::Result<Self> {
+        let names: Vec<String> = tenants.iter().map(TenantId::to_string).chain([NO_TENANT.to_owned()]).collect();
+        let looked = env.db.session(async |conn| {
+            let mut dead = Vec::new();
+            for lane in &lanes::ALL {
+                dead.push((lane.name, lane.queue().dead_of(conn, &names).await?.into_iter().collect()));
+            }
+            Ok(dead)
+        });
+        looked.await.map(Self)
+    }
+
+    /// How many of one caller's were given up, per lane.
+    fn seen_by(&self, caller: &Caller) -> Vec<(&'static str, i64)> {
+        let tenant = caller.tenant_id.to_string();
+        let sum = |of: &HashMap<String, i64>| {
+            let installation = of.get(NO_TENANT).filter(|_| caller.operates());
+            of.get(&tenant).copied().unwrap_or(0) + installation.copied().unwrap_or(0)
+        };
+        self.0.iter().map(|(lane, of)| (*lane, sum(of))).collect()
+    }
+}
+
+/// The name of nobody: items that belong to the installation.
+const NO_TENANT: &str = "";
+
+/// Finds what is wrong now, for one caller. The figures of the queues come from one look at all tenants.
+pub async fn findings(env: &Env, caller: &Caller, dead: &Dead) -> store::Result<Vec<Finding>> {
+    let seen = dead.seen_by(caller);
+    env.db.session(async |conn| Ok(find(env, conn, caller, &seen).await?.0)).await
+}
+
 async fn look(env: &Env, conn: &mut PgConnection, caller: &Caller) -> store::Result<Overview> {
     let mut queues = Vec::new();
     for lane in &lanes::ALL {
         queues.push(lane.queue().counts(conn, env.clock.sql(), caller).await?);
     }
+    let dead: Vec<(&str, i64)> = queues.iter().map(|counts| (counts.lane.as_str(), counts.dead)).collect();
+    let (findings, workers) = find(env, conn, caller, &dead).await?;
+    Ok(Overview { queues, workers, findings })
+}
+
+async fn find(
+    env: &Env,
+    conn: &mut PgConnection,
+    caller: &Caller,
+    dead: &[(&str, i64)],
+) -> store::Result<(Vec<Finding>, Vec<Worker>)> {
     let mut findings = Vec::new();
     // A sync's dead letter is told as its source's, below.
-    for counts in queues.iter().filter(|counts| counts.dead > 0 && counts.lane != Ingest::NAME) {
+    for (lane, n) in dead.iter().filter(|(lane, n)| *n > 0 && *lane != Ingest::NAME) {
         findings.push(Finding {
             kind: "dead_items",
-            subject: counts.lane.clone(),
-            what: format!("{} given up in lane {}", plural(counts.dead, "item was", "items were"), counts.lane),
+            subject: (*lane).to_owned(),
+            what: format!(
+                "{} {} given up in lane {lane}",
+                counted(*n, MOST_COUNTED),
+                if *n == 1 { "item was" } else { "items were" }
+            ),
             todo: "open Queues, read why, then retry or skip each".into(),
         });
     }
@@ -49,7 +102,11 @@ async fn look(env: &Env, conn: &mut PgConnection, caller: &Caller) -> store::Res
         findings.push(Finding {
             kind: "dead_letters",
             subject: "activities".into(),
-            what: format!("{} for good", plural(dead, "activity failed", "activities failed")),
+            what: format!(
+                "{} {} for good",
+                counted(dead, MOST_COUNTED),
+                if dead == 1 { "activity failed" } else { "activities failed" }
+            ),
             todo: "open Dead letters, read why, then replay or skip each".into(),
         });
     }
@@ -103,7 +160,7 @@ async fn look(env: &Env, conn: &mut PgConnection, caller: &Caller) -> store::Res
             todo: format!("find out what it does; `select pg_terminate_backend({})` ends it", t.pid),
         }));
     }
-    Ok(Overview { queues, workers, findings })
+    Ok((findings, workers))
 }
 
 /// Every worker with its health; lanes with due work are looked at, because a worker that ignores it is stalled.
@@ -121,7 +178,7 @@ pub async fn list_workers(env: &Env, conn: &mut PgConnection) -> store::Result<V
 const MANY_REFUSED: i64 = 20;
 const LONG_TRANSACTION: Duration = Duration::from_secs(300);
 
-/// Not by its name, which may be somebody's address: alerts are logged, and outlive their source. The subject says which one it is.
+/// Names a source by its provider. Its own name may be a person's address, and alerts are logged. The subject identifies the source.
 fn a_source_at(env: &Env, provider: &str) -> String {
     format!("a {} source", env.providers.label(provider))
 }
@@ -153,7 +210,7 @@ async fn spend_findings(env: &Env, conn: &mut PgConnection, tenant_id: TenantId)
             kind: "budget_spent",
             subject: "embeddings".into(),
             what: format!("vectors may cost {} a month, and that is spent", dollars(cap)),
-            todo: "raise `EMBED_MONTHLY_CAP` and restart, or wait for the next month; until then what is new is found by keyword alone".into(),
+            todo: "raise `EMBED_MONTHLY_CAP` and restart, or wait for the next month; until then new documents are found only by keyword".into(),
         });
     }
     let per_thousand = month.per_thousand().filter(|_| month.documents >= PRICED_DOCUMENTS);
@@ -203,13 +260,22 @@ fn worker_findings(workers: &[Worker]) -> Vec<Finding> {
         (Some(host), Some(pid)) => format!("{host}:{pid}"),
         _ => worker.id.to_string(),
     };
+    // It was started again: one of its kind began after its last heartbeat and works.
+    let is_replaced = |dead: &Worker| {
+        workers.iter().any(|other| {
+            other.role == dead.role
+                && other.started > dead.last_heartbeat
+                && matches!(other.health(), Health::Alive | Health::Late)
+        })
+    };
     // A worker that died an hour ago is history, not something to do; its row stays on the Workers page.
     for worker in workers.iter().filter(|worker| worker.silent_secs < 3_600.0) {
         let (kind, what, todo) = match worker.health() {
+            Health::Dead if is_replaced(worker) => continue,
             Health::Dead => (
                 "worker_dead",
                 format!("worker {} has been silent for {:.0} s", named(worker), worker.silent_secs),
-                "what it held is taken over by itself; see its log for why it died, and start it again",
+                "its items are taken over automatically; see its log for why it died, and start it again",
             ),
             Health::Stalled => (
                 "worker_stalled",
@@ -302,6 +368,7 @@ mod tests {
             last_error_at: None,
             last_error_message: None,
             stopped_at: is_stopped.then_some(at),
+            died_at: None,
             silent_secs,
             stalled_because: stalled_because.map(str::to_owned),
         }
@@ -323,6 +390,8 @@ mod tests {
             let told = format!("{:?} after {} s", other.health(), other.silent_secs);
             assert_eq!(kinds(&[alive(), other]), expected, "{told}");
         }
+        let successor = Worker { started: chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(1), ..alive() };
+        assert_eq!(kinds(&[successor, worker(101.0, None, false)]), [] as [&str; 0], "it was started again");
         assert_eq!(kinds(&[]), ["no_worker"]);
         assert_eq!(kinds(&[worker(101.0, None, false)]), ["worker_dead", "no_worker"]);
         assert_eq!(kinds(&[worker(1.0, None, true)]), ["no_worker"]);

@@ -12,7 +12,7 @@ pub fn lane(name: &str) -> Result<&'static LaneEntry, ActError> {
     lanes::ALL.iter().find(|lane| lane.name == name).or_missing("lane")
 }
 
-/// How many items are in which state, per lane.
+/// Counts the items of each lane by state.
 pub async fn counts(env: &Env, caller: &Caller) -> Result<Vec<Counts>, ActError> {
     let counts = env.db.session(async |conn| {
         let mut counts = Vec::new();
@@ -24,7 +24,7 @@ pub async fn counts(env: &Env, caller: &Caller) -> Result<Vec<Counts>, ActError>
     Ok(counts.await?)
 }
 
-/// How many of a lane's items are in which state.
+/// Counts the items of one lane by state.
 pub async fn counts_of(env: &Env, caller: &Caller, lane: &LaneEntry) -> Result<Counts, ActError> {
     Ok(env.db.session(async |conn| lane.queue().counts(conn, env.clock.sql(), caller).await).await?)
 }

@@ -21,7 +21,7 @@ pub async fn get(env: &Env, caller: &Caller, id: JobId) -> Result<Job, ActError>
     found.or_missing("job")
 }
 
-/// Has a failed or cancelled job go on from where it was.
+/// Continues a failed or cancelled job where it stopped.
 pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> Result<(), ActError> {
     get(env, caller, id).await?;
     match syncs::retry(env, caller, id).await? {
@@ -30,7 +30,7 @@ pub async fn retry(env: &Env, caller: &Caller, id: JobId) -> Result<(), ActError
     }
 }
 
-/// Ends a job where it is. What it has brought stays; the next sync begins anew.
+/// Cancels a job. Its documents stay; the next sync starts anew.
 pub async fn cancel(env: &Env, caller: &Caller, id: JobId) -> Result<(), ActError> {
     get(env, caller, id).await?;
     match syncs::cancel(env, caller, id).await? {

@@ -1,19 +1,27 @@
-//! A tenant's keys: listed, made, revoked.
+//! A tenant's keys: listed, made, revoked; and the browser sessions that belong to keys.
 
-use domain::{Caller, KeyId, Scope, Secret};
+use std::time::Duration;
+
+use domain::{Caller, KeyId, PersonId, Scope, Secret};
 use store::keys::Key;
-use store::{keys, people};
+use store::{keys, people, sessions};
 
 use crate::act::{OrMissing as _, checked_name};
 use crate::{ActError, Env};
 
+/// Keys of one person for one site that are good at once: the site may be open in several tabs and on several devices, and what was claimed with
+/// a key is completed with it.
+const FRAME_KEYS: i64 = 4;
+/// The life of such a key. Every time the site is opened it gets a new one.
+const FRAME_KEY_LASTS: Duration = Duration::from_secs(7 * 24 * 3_600);
+
 /// A key that shall be made.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    /// Where it is used: one key per device or program.
+    /// The device or program that uses it; each has its own key.
     pub name: &'a str,
     pub scopes: &'a [Scope],
-    /// Whose key it is, by e-mail address; a new person is made. An agent's key needs one.
+    /// The owner's e-mail address; an unknown person is created. An agent's key needs one.
     pub person: Option<&'a str>,
 }
 
@@ -25,12 +33,19 @@ pub struct MadeKey {
     pub secret: Secret,
 }
 
+/// The key of a frame, and the older ones that were revoked for it.
+#[derive(Debug)]
+pub struct FrameKey {
+    pub secret: Secret,
+    pub revoked: Vec<KeyId>,
+}
+
 /// The tenant's keys, without their secrets.
 pub async fn list(env: &Env, caller: &Caller) -> Result<Vec<Key>, ActError> {
     Ok(env.db.session(async |conn| keys::list(conn, caller.tenant_id).await).await?)
 }
 
-/// Makes a key.
+/// Creates a key.
 pub async fn create(env: &Env, caller: &Caller, new: &NewKey<'_>) -> Result<MadeKey, ActError> {
     let NewKey { name, person, scopes } = checked(new)?;
     let made = env.db.write(async |tx| {
@@ -51,6 +66,11 @@ fn checked<'a>(new: &NewKey<'a>) -> Result<NewKey<'a>, ActError> {
         return Err(ActError::invalid("a key needs at least one scope: read, write, agent or service"));
     }
     let person = new.person.map(checked_email).transpose()?;
+    if person.is_none() && new.scopes.contains(&Scope::Agent) && !new.scopes.contains(&Scope::Service) {
+        return Err(ActError::invalid(
+            "an agent's key needs a person, by e-mail address: the agent works for that person",
+        ));
+    }
     Ok(NewKey { name, scopes: new.scopes, person })
 }
 
@@ -60,6 +80,52 @@ pub async fn revoke(env: &Env, caller: &Caller, id: KeyId) -> Result<(), ActErro
     is_revoked.or_missing("key")?;
     tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "key {id} was revoked by key {}", caller.key_id);
     Ok(())
+}
+
+/// Creates a key for a person's agents in another site that shows our pages in a frame. The oldest keys of that person and site are revoked.
+pub async fn create_for_frame(
+    env: &Env,
+    caller: &Caller,
+    person_id: PersonId,
+    origin: &str,
+) -> Result<FrameKey, ActError> {
+    let (tenant_id, name) = (caller.tenant_id, format!("frame {origin}"));
+    let made = env.db.write(async |tx| {
+        let revoked = keys::revoke_older(tx, tenant_id, person_id, &name, FRAME_KEYS - 1).await?;
+        let scopes = [Scope::Agent];
+        let made = keys::create_for(tx, tenant_id, Some(person_id), &name, &scopes, Some(FRAME_KEY_LASTS)).await?;
+        Ok::<_, ActError>((revoked, made))
+    });
+    let (revoked, (id, secret)) = made.await?;
+    tracing::info!(key.id = %id, tenant.id = %tenant_id, "key {id} was made for a frame of {origin} by key {}", caller.key_id);
+    Ok(FrameKey { secret, revoked })
+}
+
+/// Makes a link that signs a browser in, once. The secret is in the fragment, which browsers do not send, so no log contains it.
+pub async fn new_link(env: &Env, caller: &Caller) -> Result<String, ActError> {
+    let link = env.db.write(async |tx| {
+        let key_id = keys::ensure_dashboard(tx, caller.tenant_id).await?;
+        sessions::new_link(tx, env.clock.sql(), caller.tenant_id, key_id).await
+    });
+    let link = link.await?;
+    Ok(format!("{}/signin#once={}", env.config.base_url(), link.reveal()))
+}
+
+/// Exchanges a link for a session, in one transaction: a link that is used up has made its session. None: it is not good, or no longer.
+pub async fn redeem_link(env: &Env, link: &Secret) -> Result<Option<Secret>, ActError> {
+    Ok(env.db.write(async |tx| sessions::redeem_link(tx, env.clock.sql(), link).await).await?)
+}
+
+/// Begins a browser session of the caller's key.
+pub async fn begin_session(env: &Env, caller: &Caller) -> Result<Secret, ActError> {
+    let session = env
+        .db
+        .session(async |conn| sessions::new_session(conn, env.clock.sql(), caller.tenant_id, caller.key_id).await);
+    Ok(session.await?)
+}
+
+pub async fn end_session(env: &Env, session: &Secret) -> Result<(), ActError> {
+    Ok(env.db.session(async |conn| sessions::end(conn, session).await).await?)
 }
 
 /// An e-mail address that names a person, trimmed.

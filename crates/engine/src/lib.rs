@@ -1,4 +1,4 @@
-//! What the product does: settings, the environment of everything that runs, and the one way to do background work.
+//! The product's behaviour: settings, the environment of everything that runs, and the one way to do background work.
 //! No SQL text, no HTTP server, no HTTP client.
 
 mod act;
@@ -15,6 +15,7 @@ pub mod documents;
 pub mod enrich;
 pub mod env;
 pub mod failures;
+pub mod forgetting;
 pub mod health;
 pub mod intake;
 pub mod items;
@@ -25,8 +26,10 @@ pub mod memory;
 pub mod nodes;
 pub mod pull;
 pub mod recordings;
+pub mod rotation;
 pub mod sources;
 pub mod spool;
+pub mod tenants;
 pub mod waiting;
 pub mod work;
 pub mod workers;

@@ -23,7 +23,7 @@ pub enum Error {
     None,
     #[error("the recording could not be fetched: {0}")]
     NotFetched(#[from] FetchError),
-    #[error("what lies there is no recording")]
+    #[error("the file there is not a recording")]
     NotAudio,
     #[error("the recording is empty")]
     Empty,
@@ -60,8 +60,8 @@ pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Reco
         return Err(Error::Empty);
     }
     let content_type = content_type.ok_or(Error::NotAudio)?.to_owned();
+    let key = env.blobs.put_file(&env.db, tenant_id, &file).await?;
     let mut conn = env.db.acquire().await?;
-    let key = env.blobs.put_file(&mut conn, tenant_id, &file).await?;
     let new = Recording { key, bytes: file.bytes, content_type };
     Ok(store::recordings::keep(&mut conn, tenant_id, id, new).await?)
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use domain::{Caller, JobId, JobKind, Secret, SourceId, SourceStatus, Transport};
-use store::forgotten::{self, Counted};
+use store::forgotten::{self, Counted, Subject};
 use store::jobs::{self, Filter, Job, Spend};
 use store::sources::{self, Event, Source, Tone};
 
@@ -14,7 +14,7 @@ use crate::pull::jobs::{self as syncs, Asked};
 use crate::pull::words::cadence;
 use crate::{ActError, Env};
 
-/// How many of the latest events a source tells.
+/// The number of latest events shown with a source.
 const EVENTS: i64 = 50;
 
 /// The tenant's sources, the oldest first.
@@ -31,7 +31,7 @@ pub async fn get(env: &Env, caller: &Caller, id: SourceId) -> Result<Source, Act
 #[derive(Clone, Debug)]
 pub struct WholeSource {
     pub source: Source,
-    /// How many documents of which type.
+    /// The number of documents by type.
     pub counts: Vec<(String, i64)>,
     pub spend: Spend,
     /// The newest first.
@@ -59,13 +59,13 @@ pub struct Watched {
     pub is_being_forgotten: bool,
 }
 
-/// The caller's sources, the oldest first, or only one of them.
+/// The caller's sources, the oldest first, or only one of them. Their numbers are those of [`sources::list_for_page`].
 pub async fn watch(env: &Env, caller: &Caller, only: Option<SourceId>) -> Result<Vec<Watched>, ActError> {
     let tenant_id = caller.tenant_id;
     let going = env.db.session(async |conn| forgotten::under_way(conn, tenant_id).await).await?;
     let watched = env.db.read(caller, async |tx| {
         let mut watched = Vec::new();
-        for source in sources::list(tx, tenant_id, only).await? {
+        for source in sources::list_for_page(tx, tenant_id, only).await? {
             let job = match source.live_job {
                 Some(id) => jobs::get(tx, tenant_id, JobId(id)).await?,
                 None => {
@@ -140,12 +140,12 @@ pub fn asked_transport(asked: Option<Transport>) -> Result<Transport, ConnectErr
     }
 }
 
-/// Who asked for a sync, as its job says it.
+/// The name of the requester of a sync, as its job stores it.
 pub(crate) fn requested_by(caller: &Caller) -> &str {
     if caller.is_local() { "person" } else { &caller.key_name }
 }
 
-/// Starts a sync, unless one is under way. Without a kind: of what changed, or of everything where nothing was read to the end yet.
+/// Starts a sync. While another one is under way it is remembered and runs after that. Without a kind: of what changed, or of everything where nothing was read to the end yet.
 pub async fn sync(env: &Env, caller: &Caller, id: SourceId, kind: Option<JobKind>) -> Result<Asked, ActError> {
     if matches!(kind, Some(JobKind::Push | JobKind::Backfill)) {
         return Err(ActError::invalid("kind is full or delta"));
@@ -158,7 +158,7 @@ pub async fn pause(env: &Env, caller: &Caller, id: SourceId) -> Result<(), ActEr
     syncs::pause_source(env, caller.tenant_id, id).await?.or_missing("source")
 }
 
-/// Has a paused source synced again, from where it stopped.
+/// Resumes a paused source where it stopped.
 pub async fn resume(env: &Env, caller: &Caller, id: SourceId) -> Result<(), ActError> {
     syncs::resume_source(env, caller.tenant_id, id).await?.or_missing("source")
 }
@@ -180,7 +180,7 @@ pub async fn set_sync_every(env: &Env, caller: &Caller, id: SourceId, every: Dur
     set.await
 }
 
-/// Disconnects a source: its tokens are removed at once and nothing more is read. What it brought stays.
+/// Disconnects a source: its tokens are removed at once and nothing more is read. Its documents stay.
 pub async fn disconnect(env: &Env, caller: &Caller, id: SourceId) -> Result<(), ActError> {
     connect::disconnect(env, caller.tenant_id, id).await?.or_missing("source")?;
     let (tenant_id, key_id) = (caller.tenant_id, caller.key_id);
@@ -188,9 +188,9 @@ pub async fn disconnect(env: &Env, caller: &Caller, id: SourceId) -> Result<(), 
     Ok(())
 }
 
-/// How much came from a source, and would go with it.
+/// Counts the data that came from a source and would be removed with it.
 pub async fn count(env: &Env, caller: &Caller, id: SourceId) -> Result<Counted, ActError> {
-    Ok(env.db.session(async |conn| forgotten::count(conn, caller.tenant_id, id).await).await?)
+    Ok(env.db.session(async |conn| forgotten::count(conn, caller.tenant_id, Subject::Source(id)).await).await?)
 }
 
 /// Disconnects a source and has everything removed that came from it; returns how much that is. Asked twice, it is done once.

@@ -1,4 +1,5 @@
-//! Who could claim a waiting activity, by the rules of the claim functions (`domain::activity`; a test compares both), and about how long it waits.
+//! The agents that could claim a waiting activity, and an estimate of its wait. The rules are those of the claim functions
+//! (`domain::activity`; a test compares both).
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{Env, enrich};
 
-/// How many waiting activities are looked at, the oldest first.
+/// The number of waiting activities that are examined, the oldest first.
 pub const MOST: i64 = 1_000;
 
 /// The tenant's people and devices, and the activities that wait.
@@ -26,18 +27,18 @@ pub struct Overview {
     paces: Vec<Pace>,
 }
 
-/// How many activities wait for whom, of the oldest [`MOST`].
+/// The number of activities waiting for each group of agents, among the oldest [`MOST`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claimable {
-    /// For an agent of their owner, which is online.
+    /// Activities for an agent of their owner, which is online.
     pub own: usize,
-    /// For any agent: they have no owner.
+    /// Activities for any agent: they have no owner.
     pub global: usize,
-    /// For other agents: they waited so long for their owner's that others may claim them.
+    /// Activities for other agents: they waited so long for their owner's that others may claim them.
     pub stale: usize,
     /// Their owner's agents are offline, and others may not claim them yet.
     pub later: usize,
-    /// For agents that are not online.
+    /// Activities for agents that are not online.
     pub nobody: usize,
     /// Whether more wait than were looked at.
     pub is_more: bool,
@@ -64,7 +65,7 @@ pub enum Turn {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     pub turn: Turn,
-    /// How many activities are claimed before it.
+    /// The number of activities that are claimed before it.
     pub ahead: usize,
     /// The estimated seconds until its result; none when nothing of its type was completed lately.
     pub about_secs: Option<f64>,
@@ -130,7 +131,7 @@ impl Overview {
         self.waits.get(&activity_id)
     }
 
-    /// How long an activity of this type takes once it is claimed; none when none was completed lately.
+    /// The processing time of a claimed activity of this type; none when none was completed lately.
     pub fn takes_secs(&self, r#type: &str) -> Option<f64> {
         pace(&self.paces, r#type).map(|pace| pace.took_secs)
     }

@@ -37,7 +37,7 @@ pub(crate) fn at_ms(ms: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(ms).unwrap_or_default()
 }
 
-/// As most providers write it: `2026-11-01T10:00:00.000Z`.
+/// A time as most providers write it: `2026-11-01T10:00:00.000Z`.
 pub(crate) fn iso(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }

@@ -8,7 +8,8 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, stream};
-use rand::RngExt as _;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -62,6 +63,10 @@ pub(crate) fn instead(manner: &Manner, asked: &Asked, now: DateTime<Utc>) -> Opt
                 "access_token": {"value": null}, "paging": "no"}),
         ),
         Manner::Empty200 => as_json(Body::empty()),
+        Manner::Rows(n) => {
+            let rows = vec![r#"{"id":"7","properties":{"email":"same@example.com"}}"#; *n].join(",");
+            as_json(Body::from(format!(r#"{{"results":[{rows}]}}"#)))
+        }
         Manner::Endless => {
             let spaces = Bytes::from_static(&[b' '; 16 * 1024]);
             as_json(Body::from_stream(stream::repeat(spaces).map(Ok::<_, io::Error>)))
@@ -94,6 +99,7 @@ pub(crate) async fn spoil(manner: Manner, response: Response) -> Result<Response
         | Manner::DuplicateKeys
         | Manner::InvalidUtf8
         | Manner::NulInStrings
+        | Manner::Mutated(_)
         | Manner::Slow { .. } => {}
         _ => return Ok(response), // its handler has done it
     }
@@ -123,6 +129,7 @@ pub(crate) async fn spoil(manner: Manner, response: Response) -> Result<Response
                 Manner::CutJson => body[..body_bytes / 2].to_vec(),
                 Manner::DuplicateKeys => with_key_twice(&body),
                 Manner::InvalidUtf8 => with_invalid_utf8(&body),
+                Manner::Mutated(seed) => mutated(&body, seed),
                 _ => with_nul(&body),
             };
             let body_bytes = body.len();
@@ -182,6 +189,47 @@ fn with_invalid_utf8(body: &[u8]) -> Vec<u8> {
     let at =
         key.or_else(|| body.windows(2).position(|bytes| bytes == b":\"").map(|at| at + 2)).unwrap_or(body.len() / 2);
     [&body[..at], b"\xff\xfe\xc3\x28", &body[at..]].concat()
+}
+
+/// Bytes that a parser is not prepared for.
+const ODD: [&[u8]; 14] = [
+    b"\0",
+    b"\xff\xfe",
+    b"null",
+    b"{",
+    b"]",
+    b"\"",
+    b",",
+    b"\\ud800",
+    b"1e999",
+    b"-99999999999999999999999",
+    b"<html>",
+    b"\"id\":\"\",",
+    b"\xf0\x9f",
+    b"\r\n\r\n",
+];
+
+/// Replaces, removes, repeats and inserts in one to eight places.
+fn mutated(body: &[u8], seed: u64) -> Vec<u8> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut bytes = body.to_vec();
+    for _ in 0..rng.random_range(1..=8) {
+        let at = rng.random_range(0..=bytes.len());
+        let end = (at + rng.random_range(0..200)).min(bytes.len());
+        match rng.random_range(0..5) {
+            0 if at < bytes.len() => bytes[at] = rng.random(),
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let part = bytes[at..end].to_vec();
+                bytes.splice(at..at, part);
+            }
+            3 => bytes.truncate(at.max(body.len() / 2)),
+            _ => {
+                bytes.splice(at..at, ODD[rng.random_range(0..ODD.len())].iter().copied());
+            }
+        }
+    }
+    bytes
 }
 
 fn with_nul(body: &[u8]) -> Vec<u8> {

@@ -16,7 +16,7 @@ const KEPT: usize = 50_000;
 pub struct Seen {
     pub at: DateTime<Utc>,
     pub method: String,
-    /// Of an MCP request: with the method behind it, and the tool, as in `/mcp/{provider}/tools/call/{tool}`.
+    /// The path. For an MCP request the method and the tool follow, as in `/mcp/{provider}/tools/call/{tool}`.
     pub path: String,
     /// The query, without secret values.
     pub query: String,

@@ -19,6 +19,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod tools;
 
 use std::any::Any;
 use std::io;
@@ -127,8 +128,8 @@ impl Fakes {
         ALL.iter().for_each(|provider| (provider.load)(self));
     }
 
-    /// Without a slash at its end. Under it are each provider's API, `/oauth/{provider}/authorize` and `/token`, `/mcp/{provider}`, and
-    /// `/mcp-legacy/{provider}` for clients of the era with a handshake.
+    /// The base URL, without a slash at its end. Under it are each provider's API, `/oauth/{provider}/authorize` and `/token`,
+    /// `/mcp/{provider}`, and `/mcp-legacy/{provider}` for clients of the era with a handshake.
     pub fn url(&self) -> &str {
         &self.shared.url
     }

@@ -18,9 +18,9 @@ pub enum Manner {
     DailyLimit {
         retry_after: RetryAfter,
     },
-    /// As a 403, where the provider also says it so.
+    /// A rate limit as a 403, for providers that also answer so.
     RateLimitedAs403,
-    /// Of an MCP tool: HTTP is well, and the result says in words that the API behind it answered with this status.
+    /// A failed MCP tool: the HTTP status is 200, and the result states that the API behind it answered with this status.
     ToolError(u16),
     /// A failure under status 200, where the provider hides some there.
     FaultWith200,
@@ -39,6 +39,10 @@ pub enum Manner {
     DuplicateKeys,
     InvalidUtf8,
     NulInStrings,
+    /// The true answer with damage in places that this seed chooses.
+    Mutated(u64),
+    /// A page of this many rows, whatever was asked for.
+    Rows(usize),
     /// A body that never ends.
     Endless,
     /// A hundred megabytes of zeros, compressed to less than one.

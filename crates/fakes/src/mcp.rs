@@ -10,32 +10,29 @@ use axum::http::header::WWW_AUTHENTICATE;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
-use rmcp::ServerHandler;
-use rmcp::model::{JsonObject, ProtocolVersion};
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Shared;
 use crate::oauth::grants::Caller;
 use crate::provider::Provider;
 use crate::shapes::answer;
+use crate::tools::{Tools, Versions};
 
 const RESOURCES: &str = "/.well-known/oauth-protected-resource";
 
-/// The versions of the protocol that a server speaks.
-pub(crate) type Versions = &'static [ProtocolVersion];
-
-/// The routes of a provider's server. `config` carries the token that ends the sessions, `tools` makes the server.
-pub(crate) fn routes<T: ServerHandler + Clone>(
+/// The routes of a provider's server. `config` carries the token that ends the sessions.
+pub(crate) fn routes<T: Clone + Send + Sync + 'static>(
     provider: Provider,
     shared: &Arc<Shared>,
     config: &StreamableHttpServerConfig,
-    tools: fn(Arc<Shared>, Versions) -> T,
+    tools: Tools<T>,
 ) -> Router<Arc<Shared>> {
     let service = |versions: Versions, config: StreamableHttpServerConfig| {
-        let tools = tools(shared.clone(), versions);
-        StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(LocalSessionManager::default()), config)
+        let server = tools.speaking(versions);
+        StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
     };
     // Each era answers in one of the two forms that a client must read: a JSON object here, a stream of events there.
     let modern = service(
@@ -76,7 +73,7 @@ async fn guard(State((shared, provider)): State<(Arc<Shared>, Provider)>, reques
     response
 }
 
-/// As servers answer that were written before the era without a handshake.
+/// Answers as servers do that were written before the era without a handshake.
 async fn know_no_modern(request: Request, next: Next) -> Response {
     let version = request.headers().get("mcp-protocol-version").and_then(|version| version.to_str().ok());
     if version.is_none_or(|version| version <= ProtocolVersion::V_2025_11_25.as_str()) {
@@ -106,9 +103,4 @@ fn authorization_server(shared: &Shared, provider: Provider) -> Response {
             "token_endpoint_auth_methods_supported": ["client_secret_post"],
         }),
     )
-}
-
-/// A schema that a server declares word for word: clients pin it.
-pub(crate) fn declared(schema: Value) -> Arc<JsonObject> {
-    Arc::new(schema.as_object().cloned().unwrap_or_default())
 }

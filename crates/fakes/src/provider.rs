@@ -21,7 +21,7 @@ pub type Provider = &'static Fake;
 
 /// Everything about one fake provider.
 pub struct Fake {
-    /// As paths spell it, and as the program stores it.
+    /// The name in paths and in the program's tables.
     pub name: &'static str,
     /// The first part of its API's path.
     pub(crate) path: &'static str,
@@ -43,11 +43,11 @@ pub struct Fake {
     pub(crate) key: Option<&'static str>,
     /// Adds the recorded world.
     pub(crate) load: fn(&Fakes),
-    /// How a benchmark fills an account, where one can.
+    /// Fills an account for a benchmark, where that is possible.
     pub bulk: Option<Bulk>,
 }
 
-/// How the token endpoint differs from others.
+/// The differences of the token endpoint from others.
 pub(crate) struct FakeOauth {
     /// Whether the client proves itself by basic authentication; otherwise in the form.
     pub is_basic: bool,
@@ -68,7 +68,7 @@ pub(crate) struct FakeOauth {
 
 /// Refusals as the provider words them.
 pub(crate) struct Words {
-    /// With this status, when nothing more particular is known. 429 is [`Words::rate_limited`]'s.
+    /// An error with this status, for which there is no function of its own. 429 is [`Words::rate_limited`]'s.
     pub error: fn(u16, DateTime<Utc>) -> Response,
     /// Too many requests to this path; `true`: for today or this month, not for these seconds.
     pub rate_limited: fn(&str, bool, DateTime<Utc>) -> Response,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use domain::activity::SKIPPED;
 use domain::{
-    ActivityId, ActivityType, BlobKey, ChannelId, ContactId, Direction, Notice, Op, PersonId, ProcessingStatus,
+    ActivityId, ActivityType, BlobKey, ChannelId, ContactId, Direction, KeyId, Notice, Op, PersonId, ProcessingStatus,
     TenantId,
 };
 use serde::Serialize;
@@ -14,6 +15,7 @@ use sqlx::{AssertSqlSafe, PgConnection, QueryBuilder};
 use uuid::Uuid;
 
 use crate::db::TxOn;
+use crate::queue::MOST_COUNTED;
 use crate::{Result, contacts};
 
 /// The lane that remembers activities. Triggers of the table send its messages, for every writer: when activities with text are inserted, and when
@@ -69,14 +71,14 @@ pub struct Attachment {
 pub enum Original {
     /// Beside the row.
     Body(Bytes),
-    /// In the blob store, where the bytes are before the row commits.
+    /// A blob, which is stored before the row commits.
     Blob(BlobKey),
 }
 
 /// The outcome of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// For a redelivery the id of the first delivery.
+    /// The id of the activity; for a redelivery that of the first delivery.
     pub id: ActivityId,
     /// Whether this delivery was the first.
     pub is_new: bool,
@@ -211,7 +213,7 @@ pub struct Activity {
     /// The person who owns it; none: everyone.
     #[sqlx(rename = "sales_id")]
     pub person_id: Option<i64>,
-    /// How often agents have claimed it.
+    /// The number of times that agents have claimed it.
     #[sqlx(rename = "lock_epoch")]
     pub tries: i32,
     /// It is a dead letter: it failed for good and waits for a person.
@@ -243,7 +245,7 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
 }
 
-/// Which activities a list shows.
+/// The activities that a list shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Of {
     #[default]
@@ -252,9 +254,9 @@ pub enum Of {
     Contact(ContactId),
     /// The work of one person.
     Person(PersonId),
-    /// Those that match no contact.
+    /// Activities that match no contact.
     Unmatched,
-    /// Those that failed.
+    /// Activities that failed.
     Failed,
 }
 
@@ -330,7 +332,7 @@ pub async fn match_again(
         .await?)
 }
 
-/// Has failed activities processed again as if they had never failed, and removes their dead letters. Returns those that had failed.
+/// Replays failed activities as if they had never failed, and removes their dead letters. Returns those that had failed.
 pub async fn retry(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(include_str!("sql/activities_retry.sql")).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
@@ -341,6 +343,7 @@ pub async fn skip(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, 
         .bind(tenant_id.0)
         .bind(id.0)
         .bind(by)
+        .bind(SKIPPED)
         .fetch_one(conn)
         .await?;
     Ok(skipped == 1)
@@ -361,7 +364,51 @@ pub async fn new_and_raw(
         .await?)
 }
 
-/// Counts the arrivals of each of the last 60 minutes, the oldest first.
+/// The facts that decide which agents see an activity.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub created_at: DateTime<Utc>,
+    /// None: everyone's.
+    pub owner: Option<OpeningOwner>,
+    /// It waits for an agent: only then can it be open to others than its owner.
+    pub is_raw: bool,
+    /// The key that claimed it last.
+    pub claimed_key: Option<KeyId>,
+}
+
+/// An activity's owner, and the owner's rule about others who may process it.
+#[derive(Clone, Copy, Debug)]
+pub struct OpeningOwner {
+    pub id: PersonId,
+    pub stale_threshold_minutes: i32,
+    pub allow_remote_processing: bool,
+}
+
+/// Loads for some of a tenant's activities what decides which agents see them.
+pub async fn openings(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<HashMap<Uuid, Opening>> {
+    type Row = (Uuid, DateTime<Utc>, Option<i64>, Option<i32>, Option<bool>, bool, Option<Uuid>);
+    let rows: Vec<Row> = sqlx::query_as(
+        "select a.id, a.created_at, a.sales_id, s.stale_threshold_minutes, s.allow_remote_processing,
+             a.processing_status = 'raw', a.claimed_key
+         from public.activities a left join public.sales s on s.tenant_id = a.tenant_id and s.id = a.sales_id
+         where a.id = any ($1) and (a.tenant_id = $2) is true",
+    )
+    .bind(ids)
+    .bind(tenant_id.0)
+    .fetch_all(conn)
+    .await?;
+    let opening = |(id, created_at, owner, minutes, is_allowed, is_raw, claimed_key): Row| {
+        let owner = owner.map(|owner| OpeningOwner {
+            id: PersonId(owner),
+            stale_threshold_minutes: minutes.unwrap_or(0),
+            allow_remote_processing: is_allowed.unwrap_or(false),
+        });
+        (id, Opening { created_at, owner, is_raw, claimed_key: claimed_key.map(KeyId) })
+    };
+    Ok(rows.into_iter().map(opening).collect())
+}
+
+/// Counts the arrivals of each of the last 60 minutes, up to [`MOST_COUNTED`], the oldest first.
 pub async fn count_per_minute(
     conn: &mut PgConnection,
     now: Option<DateTime<Utc>>,
@@ -370,6 +417,7 @@ pub async fn count_per_minute(
     Ok(sqlx::query_scalar(include_str!("sql/activities_per_minute.sql"))
         .bind(tenant_id.0)
         .bind(now)
+        .bind(MOST_COUNTED)
         .fetch_all(conn)
         .await?)
 }
@@ -393,26 +441,32 @@ pub async fn payload(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityI
     .await?)
 }
 
-/// Today's events, and how many wait for an agent or for a person.
+/// Today's events, and how many wait for an agent or for a person. A number of [`MOST_COUNTED`] means "at least".
 #[derive(Clone, Copy, Debug, Default, sqlx::FromRow)]
 pub struct Flow {
     pub today: i64,
-    /// Those that wait for an agent.
+    /// Events that wait for an agent.
     pub waiting: i64,
-    /// Those that were given up and wait for a person.
+    /// Events that were given up and wait for a person.
     pub failed: i64,
     pub has_any: bool,
 }
 
 pub async fn flow(conn: &mut PgConnection, now: Option<DateTime<Utc>>, tenant_id: TenantId) -> Result<Flow> {
-    Ok(sqlx::query_as(include_str!("sql/activities_flow.sql")).bind(tenant_id.0).bind(now).fetch_one(conn).await?)
+    Ok(sqlx::query_as(include_str!("sql/activities_flow.sql"))
+        .bind(tenant_id.0)
+        .bind(now)
+        .bind(MOST_COUNTED)
+        .fetch_one(conn)
+        .await?)
 }
 
 /// An event that memory does not have yet.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Unremembered {
     pub id: Uuid,
-    pub r#type: String,
+    #[sqlx(try_from = "String")]
+    pub r#type: ActivityType,
     #[sqlx(try_from = "String")]
     pub processing_status: ProcessingStatus,
     pub subject: String,

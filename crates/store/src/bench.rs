@@ -27,8 +27,7 @@ pub async fn drop_queue(admin: &mut PgConnection, name: &str) -> Result<()> {
 
 /// A session that may create queues.
 pub async fn administrator(admin: &ConnectTo) -> Result<PgConnection> {
-    use sqlx::ConnectOptions as _;
-    Ok(admin.0.connect().await?)
+    admin.connect("tributary bench").await
 }
 
 /// Fills a queue with `n` small messages, due after `delay_secs`.
@@ -50,7 +49,7 @@ pub async fn empty(conn: &mut PgConnection, queue: &Queue) -> Result<()> {
     Ok(())
 }
 
-/// How many documents a tenant has.
+/// Counts a tenant's documents.
 pub async fn documents(conn: &mut PgConnection, tenant_id: domain::TenantId) -> Result<i64> {
     let sql = "select count(*) from public.source_documents where tenant_id = $1";
     Ok(sqlx::query_scalar(sql).bind(tenant_id.0).fetch_one(conn).await?)
@@ -83,7 +82,7 @@ pub async fn pgmq_round(conn: &mut PgConnection, queue: &Queue, n: i32) -> Resul
     Ok(ids.len())
 }
 
-/// Removes a bench's database, whoever is still connected.
+/// Removes a bench's database, even if sessions are still connected.
 pub async fn drop_database(server: &ConnectTo, name: &str) -> Result<()> {
     let mut conn = administrator(server).await?;
     let name = crate::migrate::quote(name);
@@ -170,7 +169,7 @@ pub async fn bare_complete(
     Ok(usize::try_from(done.rows_affected()).unwrap_or(usize::MAX))
 }
 
-/// How long each of `n` notices takes from one session to another, in milliseconds, one every so often.
+/// Sends `n` notices at an interval and returns the time each takes from one session to another, in milliseconds.
 pub async fn notify_round_trips(db: &crate::Db, n: usize, every: std::time::Duration) -> Result<Vec<f64>> {
     let mut listener = sqlx::postgres::PgListener::connect_with(db.pool()).await?;
     listener.listen("tributary_bench").await?;
@@ -191,10 +190,9 @@ pub async fn setting(conn: &mut PgConnection, name: &str) -> Result<String> {
     Ok(sqlx::query_scalar("select current_setting($1)").bind(name).fetch_one(conn).await?)
 }
 
-/// Tells the planner what was loaded, as autovacuum does by itself in time.
+/// Tells the planner what was loaded, as autovacuum would do later.
 pub async fn analyze(db: &crate::Db) -> Result<()> {
-    use sqlx::ConnectOptions as _;
-    let mut conn = db.to().0.connect().await?;
+    let mut conn = db.to().connect("tributary bench").await?;
     sqlx::raw_sql("set role tributary_owner").execute(&mut conn).await?;
     sqlx::raw_sql("vacuum (analyze)").execute(&mut conn).await?; // alone: it takes no part in a transaction
     Ok(())

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::activity::HELD_LONG;
-use domain::{ActivityId, KeyId, PersonId, Scope, TenantId};
+use domain::{ActivityId, ActivityType, Direction, KeyId, PersonId, Scope, TenantId};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres, Row as _};
@@ -18,6 +18,12 @@ pub struct Claim {
     pub r#type: String,
     pub is_global: bool,
     pub lock_epoch: i32,
+}
+
+/// Has what this transaction claims held in the name of a worker: it goes back when that worker is found dead.
+pub async fn hold_as(conn: &mut PgConnection, worker: &str) -> Result<()> {
+    sqlx::query("select set_config('tributary.worker', $1, true)").bind(worker).execute(conn).await?;
+    Ok(())
 }
 
 /// Claims up to `limit` activities of these kinds of content for the transaction's caller.
@@ -101,7 +107,7 @@ fn held(
     sqlx::query(sql).bind(tenant_id.0).bind(id).bind(key_id.0).bind(lock_epoch)
 }
 
-/// The tenants that have raw activities.
+/// The tenants in service that have raw activities.
 pub async fn tenants_with_raw(conn: &mut PgConnection) -> Result<Vec<TenantId>> {
     let ids: Vec<Uuid> = sqlx::query_scalar(include_str!("sql/activities_tenants.sql")).fetch_all(conn).await?;
     Ok(ids.into_iter().map(TenantId).collect())
@@ -139,9 +145,11 @@ pub async fn ensure_agent(
     Ok((PersonId(person), user, key))
 }
 
-/// The tenants in which the built-in agent has worked.
+/// The tenants in service in which the built-in agent has worked.
 pub async fn tenants_with_agent(conn: &mut PgConnection) -> Result<Vec<TenantId>> {
-    let sql = "select tenant_id from public.sales where lower(email) = $1 order by tenant_id limit 1000";
+    let sql =
+        "select s.tenant_id from public.sales s join public.tenants t on t.id = s.tenant_id and t.forgetting_at is null
+         where lower(s.email) = $1 order by s.tenant_id limit 1000";
     let ids: Vec<Uuid> = sqlx::query_scalar(sql).bind(BUILT_IN).fetch_all(conn).await?;
     Ok(ids.into_iter().map(TenantId).collect())
 }
@@ -150,7 +158,7 @@ pub async fn tenants_with_agent(conn: &mut PgConnection) -> Result<Vec<TenantId>
 #[derive(Clone, Copy, Debug, sqlx::FromRow)]
 pub struct Watched {
     pub tenant_id: Uuid,
-    /// How many have been claimed for longer than [`HELD_LONG`].
+    /// The number of activities that have been claimed for longer than [`HELD_LONG`].
     pub long_held: i64,
     /// The share of its last 1,000 that matches no contact.
     pub unmatched_share: Option<f64>,
@@ -181,8 +189,10 @@ pub async fn long_held(conn: &mut PgConnection, now: Option<DateTime<Utc>>, tena
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct ToRemember {
     pub id: Uuid,
-    pub r#type: String,
-    pub direction: String,
+    #[sqlx(try_from = "String")]
+    pub r#type: ActivityType,
+    #[sqlx(try_from = "String")]
+    pub direction: Direction,
     pub contact_id: Option<i64>,
     pub raw_data: serde_json::Value,
     pub processed_data: Option<serde_json::Value>,
@@ -199,6 +209,16 @@ pub async fn to_remember(conn: &mut PgConnection, tenant_id: TenantId, id: Activ
         .bind(id.0)
         .fetch_optional(conn)
         .await?)
+}
+
+/// Keeps an activity from being removed until the transaction ends. `false`: it is gone.
+pub async fn hold(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<bool> {
+    let held = sqlx::query("select from public.activities where tenant_id = $1 and id = $2 for key share")
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .execute(conn)
+        .await?;
+    Ok(held.rows_affected() == 1)
 }
 
 /// An activity that was recovered or retried.
@@ -230,7 +250,13 @@ pub async fn recover(conn: &mut PgConnection, is_reset: bool) -> Result<Vec<Chan
     Ok(sqlx::query_as(sql).bind(is_reset).fetch_all(conn).await?)
 }
 
-/// Has failed activities processed again whose time has come, by the rules of [`domain::activity::after_failure`]; those that failed too often become
+/// Gives back what the built-in agents of these dead workers hold, up to 1,000 at a time. It counts like a lock that nobody renewed.
+pub async fn take_over(conn: &mut PgConnection, dead: &[String]) -> Result<Vec<Changed>> {
+    let sql = "select tenant_id, id, is_dead from tributary.recover_activities(false, $1)";
+    Ok(sqlx::query_as(sql).bind(dead).fetch_all(conn).await?)
+}
+
+/// Retries failed activities that are due, by the rules of [`domain::activity::after_failure`]; those that failed too often become
 /// dead letters. Returns both.
 pub async fn retry_failed(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<Changed>> {
     let sql = "select tenant_id, id, is_dead from tributary.retry_activities($1)";

@@ -1,7 +1,7 @@
 //! Clients: their facts (table `client_intelligence`), and marks on those whose facts must be derived again.
 
 use chrono::{DateTime, Utc};
-use domain::document::CLIENT_PREFIX;
+use domain::document::{self, CLIENT_PREFIX, CONTACT};
 use domain::{ClientId, DocumentType, SourceId, TenantId};
 use serde::Serialize;
 use serde_json::Value;
@@ -185,20 +185,25 @@ pub struct Client {
     pub document_id: Option<Uuid>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-    /// How many of the clients asked for have this name.
+    /// The number of matching clients with this name.
     pub n_alike: i64,
     /// The title of its own record: the person, where the client is named after a company.
     pub record_title: Option<String>,
 }
 
 impl Client {
+    /// The kind of the record that it is made of. None: a person wrote it.
+    pub fn record_kind(&self) -> Option<&str> {
+        self.external_id.as_deref().map(|id| document::record_kind(id).unwrap_or_default())
+    }
+
     /// Whether it is a person at a client.
     pub fn is_contact(&self) -> bool {
-        self.external_id.as_deref().is_some_and(|id| id.starts_with("contact:"))
+        self.record_kind() == Some(CONTACT)
     }
 }
 
-/// Which clients to list.
+/// Selects the clients of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter<'a> {
     pub only: Option<ClientId>,
@@ -219,6 +224,7 @@ pub async fn list(conn: &mut PgConnection, filter: Filter<'_>) -> Result<Vec<Cli
         .bind(filter.alike)
         .bind(filter.limit)
         .bind(filter.is_grouped)
+        .bind(CONTACT)
         .fetch_all(conn)
         .await?)
 }

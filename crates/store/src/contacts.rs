@@ -173,6 +173,28 @@ pub async fn add_address(conn: &mut PgConnection, tenant_id: TenantId, id: Conta
     Ok(())
 }
 
+/// Locks a contact. `false`: there is none.
+pub async fn lock(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<bool> {
+    let locked = sqlx::query("select from public.contacts where tenant_id = $1 and id = $2 for update")
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .execute(conn)
+        .await?;
+    Ok(locked.rows_affected() == 1)
+}
+
+/// Removes a contact's name and addresses, before the contact is forgotten: no event is linked to it any more.
+pub async fn blank(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<()> {
+    for sql in [
+        "update public.contacts set email = null, phone_number = null, first_name = null, last_name = null, company = null, tags = '{}'
+         where tenant_id = $1 and id = $2",
+        "delete from public.contact_keys where tenant_id = $1 and contact_id = $2",
+    ] {
+        sqlx::query(sql).bind(tenant_id.0).bind(id.0).execute(&mut *conn).await?;
+    }
+    Ok(())
+}
+
 /// Creates contacts for addresses, in the order of their keys, so that two groups cannot deadlock.
 pub async fn ensure_all(conn: &mut PgConnection, wanted: &[(TenantId, &str, Option<PersonId>)]) -> Result<()> {
     sqlx::query(include_str!("sql/contacts_ensure.sql"))

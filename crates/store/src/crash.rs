@@ -57,8 +57,10 @@ points! {
     DrainBegun = "drain.begun",
     /// A batch is compared, cut and embedded; no transaction is open.
     RememberPrepared = "remember.prepared",
-    /// A batch is written into memory; whoever called has added nothing and committed nothing.
+    /// A batch is written into memory; the caller has added nothing and committed nothing.
     RememberWritten = "remember.written",
+    /// A segment of postings is written, and what it replaces is removed; nothing is committed.
+    PostingsBeforeCommit = "postings.before_commit",
     /// The built-in agent holds activities; nothing is processed.
     AgentClaimed = "agent.claimed",
     /// Results are written, nothing is committed.
@@ -91,8 +93,18 @@ points! {
     TokenInVault = "token.in_vault",
     /// Clients' facts are written; nothing is committed.
     ClientsBeforeCommit = "clients.before_commit",
-    /// A part of a forgotten source is gone; nothing is committed.
+    /// A part of what is forgotten is gone; nothing is committed.
     ForgetBeforeCommit = "forget.before_commit",
+    /// The objects of a forgotten tenant are removed; its rows are not, or what is left is the record of it.
+    ForgetObjects = "forget.objects",
+    /// The forgotten thing itself is gone; nothing is committed.
+    ForgetLast = "forget.last",
+    /// A new master key is in the file before the old one; nothing is sealed with it.
+    RotateKeyWritten = "rotate.key_written",
+    /// Some secrets are sealed with the new master key; nothing is committed.
+    RotateBeforeCommit = "rotate.before_commit",
+    /// Every secret is sealed with the new master key; the old one is still in the file.
+    RotateResealed = "rotate.resealed",
     /// A migration has run, nothing is committed.
     MigrateBeforeCommit = "migrate.before_commit",
     /// Functions are replaced, nothing is committed.
@@ -109,7 +121,7 @@ enum Action {
 struct Armed {
     point: Point,
     action: Action,
-    /// How often the point is still passed unharmed.
+    /// The number of times that the point is still passed unharmed.
     spare: AtomicU32,
 }
 
@@ -144,6 +156,8 @@ pub fn at(point: Point) -> Result<(), Error> {
         }
         Action::Stop => {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+            // The signal takes a moment to reach every thread. This one must not go on to the next step meanwhile.
+            std::thread::sleep(std::time::Duration::from_millis(100));
             Ok(())
         }
         Action::Error => Err(Error::CrashPoint(point.name())),

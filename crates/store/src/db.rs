@@ -1,35 +1,50 @@
 //! The pool and the transaction. Both survive a server that goes away: every wait here ends.
 
+use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use domain::{Caller, Notice, Secret};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::{ConnectOptions as _, PgConnection};
 
+use crate::embedded;
 use crate::notices::Bus;
+use crate::pool::{self, Connection};
 use crate::{Error, Result};
-
-/// A session outside any transaction, for a loop that makes many small statements.
-pub type Connection = sqlx::pool::PoolConnection<Postgres>;
 
 /// How long a COMMIT may take before its connection is given up: a black-holed socket never answers.
 const COMMIT_LIMIT: Duration = Duration::from_secs(30);
 /// How long a unit of work takes at most. With the four seconds that authentication may take before it, a request whose
 /// database is away ends within ten seconds.
 const WORK_LIMIT: Duration = Duration::from_secs(6);
+/// How long a session outside a pool may take to be opened. The embedded server is tried several times in it.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long callers of a sibling wait for a session.
+const SIBLING_LIMIT: Duration = Duration::from_secs(4);
+/// The interval at which a pool looks where its server listens.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Clone)]
 pub struct Db {
     pool: PgPool,
     bus: Bus,
     to: ConnectTo,
+    acquire_limit: Duration,
+    /// When this pool last looked where the server listens, and the port that it found.
+    followed: Arc<Mutex<(Instant, u16)>>,
 }
 
 /// How to reach the database, with the password inside: never printed.
 #[derive(Clone)]
-pub struct ConnectTo(pub(crate) PgConnectOptions);
+pub struct ConnectTo {
+    options: PgConnectOptions,
+    /// The pid file of an embedded server, which names its port. After a crash that may be another one.
+    pid_file: Option<PathBuf>,
+}
 
 impl ConnectTo {
     pub fn url(url: &str) -> Result<Self> {
@@ -37,34 +52,76 @@ impl ConnectTo {
             what: "DATABASE_URL is no PostgreSQL address; one looks like postgres://user:password@host:5432/database"
                 .into(),
         })?;
-        Ok(Self(options))
+        Ok(Self { options, pid_file: None })
+    }
+
+    /// An embedded server, wherever it listens by the time of connecting.
+    pub(crate) fn embedded(options: PgConnectOptions, pid_file: PathBuf) -> Self {
+        Self { options, pid_file: Some(pid_file) }
     }
 
     pub fn database(&self, name: &str) -> Self {
-        Self(self.0.clone().database(name))
+        Self { options: self.options.clone().database(name), pid_file: self.pid_file.clone() }
+    }
+
+    /// Leads to where the server listens now.
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.options.clone().port(self.port())
+    }
+
+    /// Opens a session outside any pool, within a limit: a server in trouble may accept a connection and say nothing.
+    pub(crate) async fn connect(&self, name: &str) -> Result<PgConnection> {
+        within(CONNECT_LIMIT, async {
+            loop {
+                match self.try_connect(name).await {
+                    Err(Error::TimedOut) if self.pid_file.is_some() => {} // it may be another server by now
+                    tried => return tried,
+                }
+            }
+        })
+        .await
+    }
+
+    /// The same, once.
+    pub(crate) async fn try_connect(&self, name: &str) -> Result<PgConnection> {
+        let options = self.options().application_name(name);
+        let limit = if self.pid_file.is_some() { self.try_limit() } else { CONNECT_LIMIT };
+        within(limit, async { Ok(options.connect().await?) }).await
+    }
+
+    /// How long a pool tries to get a session before it begins anew. The embedded server is on this machine, where a handshake takes
+    /// milliseconds.
+    fn try_limit(&self) -> Duration {
+        if self.pid_file.is_some() { pool::LOCAL_TRY_LIMIT } else { pool::TRY_LIMIT }
     }
 
     /// Where this leads, without the password.
     pub fn in_words(&self) -> String {
-        let place = match self.0.get_socket() {
+        let place = match self.options.get_socket() {
             Some(path) => path.display().to_string(),
-            None => format!("{}:{}", self.0.get_host(), self.0.get_port()),
+            None => format!("{}:{}", self.options.get_host(), self.port()),
         };
-        format!("{} at {place}", self.0.get_database().unwrap_or("postgres"))
+        format!("{} at {place}", self.options.get_database().unwrap_or("postgres"))
     }
 
+    /// The port on which the server listens now. While an embedded one is away, the port that it had when this was made.
     pub fn port(&self) -> u16 {
-        self.0.get_port()
+        self.named_port().unwrap_or_else(|| self.options.get_port())
+    }
+
+    /// The port that the embedded server names. None while it is away, and for any other server.
+    fn named_port(&self) -> Option<u16> {
+        let pid_file = self.pid_file.as_ref()?;
+        embedded::port_in(&std::fs::read_to_string(pid_file).ok()?)
     }
 
     pub fn login(&self) -> &str {
-        self.0.get_username()
+        self.options.get_username()
     }
 
     /// With the password, for PostgreSQL's own programs: in their environment, never on a command line.
     pub fn uri(&self) -> Secret {
-        use sqlx::ConnectOptions as _;
-        let mut url = self.0.to_url_lossy();
+        let mut url = self.options().to_url_lossy();
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         url.set_query(None);
         for (name, value) in pairs.iter().filter(|(name, _)| name != "statement-cache-capacity") {
@@ -83,39 +140,15 @@ impl std::fmt::Debug for ConnectTo {
 impl Db {
     /// A pool of sessions that act as `service_role`. Connects on first use, so that a server that is away now is no error.
     pub fn lazy(to: &ConnectTo, max_connections: u32, acquire_limit: Duration) -> Self {
-        let options = to.0.clone().application_name("tributary");
-        let pool = PgPoolOptions::new()
-            .max_connections(max_connections)
-            .acquire_timeout(acquire_limit)
-            .idle_timeout(Duration::from_secs(300))
-            .after_connect(|conn, _| {
-                Box::pin(async move {
-                    // As a statement, not as a start-up option: poolers in front of a server refuse those. Our transactions are
-                    // short; one that idles belongs to a process that was stopped, and its locks keep its items from others.
-                    let session = "set role service_role; set statement_timeout = '30s'; \
-                                   set idle_in_transaction_session_timeout = '10s'";
-                    sqlx::raw_sql(session).execute(&mut *conn).await.map(|_| ())
-                })
-            })
-            .test_before_acquire(false)
-            .before_acquire(|conn, _| {
-                Box::pin(async move {
-                    // A future cancelled during BEGIN leaves its session inside a transaction. This repairs it: silent when
-                    // clean, a warning when it repaired something, an error (so the session is dropped) when aborted.
-                    let repair = sqlx::raw_sql("begin; rollback").execute(&mut *conn);
-                    match tokio::time::timeout(Duration::from_secs(5), repair).await {
-                        Ok(done) => done.map(|_| true),
-                        Err(_) => Ok(false), // the socket is dead; the pool closes the session
-                    }
-                })
-            })
-            .connect_lazy_with(options);
-        Self { pool, bus: Bus::default(), to: to.clone() }
+        let options = to.options().application_name("tributary");
+        let followed = Arc::new(Mutex::new((Instant::now(), options.get_port())));
+        let pool = pool::lazy(options, max_connections, acquire_limit.min(to.try_limit()));
+        Self { pool, bus: Bus::default(), to: to.clone(), acquire_limit, followed }
     }
 
     /// Sessions beside this pool, on the same bus: for what must not wait behind work.
     pub fn sibling(&self, max_connections: u32) -> Self {
-        Self { bus: self.bus.clone(), ..Self::lazy(&self.to, max_connections, Duration::from_secs(10)) }
+        Self { bus: self.bus.clone(), ..Self::lazy(&self.to, max_connections, SIBLING_LIMIT) }
     }
 
     pub fn bus(&self) -> &Bus {
@@ -132,18 +165,55 @@ impl Db {
     }
 
     pub async fn acquire(&self) -> Result<Connection> {
-        Ok(self.pool.acquire().await?)
+        self.follow();
+        // Boxed: it is large, and a part of every future that uses the database.
+        Box::pin(async {
+            tokio::select! {
+                biased;
+                acquired = Connection::acquire(&self.pool, self.acquire_limit) => acquired,
+                never = self.keep_following() => match never {},
+            }
+        })
+        .await
+    }
+
+    /// For callers that wait: the server may come back on another port meanwhile.
+    async fn keep_following(&self) -> Infallible {
+        if self.to.pid_file.is_none() {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.follow();
+        }
+    }
+
+    /// New sessions of the pool go to where the embedded server listens now. While it is away, to where it was last.
+    fn follow(&self) {
+        if self.to.pid_file.is_none() {
+            return;
+        }
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if followed.0.elapsed() < LOOK_EVERY {
+            return;
+        }
+        if let Some(port) = self.to.named_port().filter(|port| *port != followed.1) {
+            tracing::info!("the embedded PostgreSQL listens on port {port} now");
+            self.pool.set_connect_options(self.to.options.clone().port(port).application_name("tributary"));
+            followed.1 = port;
+        }
+        followed.0 = Instant::now();
     }
 
     /// A transaction of the service's own.
     pub async fn begin(&self) -> Result<Tx> {
-        Ok(self.tx(self.pool.begin().await?))
+        self.begin_with("BEGIN").await
     }
 
     /// The same on a session that the caller keeps: for a loop that commits all the time, without the pool's looks in between.
     pub async fn begin_on<'c>(&self, conn: &'c mut Connection) -> Result<TxOn<'c>> {
-        let inner = sqlx::Connection::begin(&mut **conn).await?;
-        Ok(TxOn { inner, notices: Vec::new(), bus: self.bus.clone() })
+        conn.begin("BEGIN").await?;
+        Ok(TxOn { conn: Session::Lent(conn), notices: Vec::new(), bus: self.bus.clone() })
     }
 
     /// A transaction in the caller's name: row security shows it its own tenant and nothing else. One round trip.
@@ -153,11 +223,13 @@ impl Db {
         let begin = format!(
             "begin; set local standard_conforming_strings = on; set local role authenticated; set local request.jwt.claims = '{claims}'"
         );
-        Ok(self.tx(self.pool.begin_with(AssertSqlSafe(begin)).await?))
+        self.begin_with(&begin).await
     }
 
-    fn tx(&self, inner: Transaction<'static, Postgres>) -> Tx {
-        Tx(TxOn { inner, notices: Vec::new(), bus: self.bus.clone() })
+    async fn begin_with(&self, statement: &str) -> Result<Tx> {
+        let mut conn = self.acquire().await?;
+        conn.begin(statement).await?;
+        Ok(Tx(TxOn { conn: Session::Own(conn), notices: Vec::new(), bus: self.bus.clone() }))
     }
 
     /// Units of work with a limit of their own.
@@ -196,7 +268,7 @@ impl Db {
 
 /// Units of work on the database, each of which ends in time: waiting for a session, every statement and the commit count.
 /// Without such a limit a request would wait as long as a silent connection does, which is for ever. A unit that is cut off
-/// leaves its session to the pool, which repairs it, or drops it, before it is used again.
+/// leaves its session to the pool, which repairs it or closes it, within a limit too.
 #[derive(Clone, Copy)]
 pub struct Within<'a> {
     db: &'a Db,
@@ -282,21 +354,46 @@ impl AsMut<Tx> for Tx {
 impl Deref for Tx {
     type Target = PgConnection;
     fn deref(&self) -> &PgConnection {
-        &self.0.inner
+        &self.0
     }
 }
 
 impl DerefMut for Tx {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.0.inner
+        &mut self.0
     }
 }
 
 /// A transaction, and what to tell once it has committed. Dropped without `commit` it rolls back and tells nobody.
 pub struct TxOn<'c> {
-    inner: Transaction<'c, Postgres>,
+    conn: Session<'c>,
     notices: Vec<Notice>,
     bus: Bus,
+}
+
+/// The session that a transaction is on.
+enum Session<'c> {
+    Own(Connection),
+    Lent(&'c mut Connection),
+}
+
+impl Deref for Session<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        match self {
+            Self::Own(conn) => conn,
+            Self::Lent(conn) => conn,
+        }
+    }
+}
+
+impl DerefMut for Session<'_> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        match self {
+            Self::Own(conn) => conn,
+            Self::Lent(conn) => conn,
+        }
+    }
 }
 
 impl TxOn<'_> {
@@ -311,37 +408,34 @@ impl TxOn<'_> {
         notices.into_iter().for_each(|notice| self.notify(notice));
     }
 
-    pub async fn commit(self) -> Result<()> {
-        match tokio::time::timeout(COMMIT_LIMIT, self.inner.commit()).await {
-            Ok(committed) => committed?,
-            Err(_) => return Err(Error::TimedOut),
-        }
+    pub async fn commit(mut self) -> Result<()> {
+        within(COMMIT_LIMIT, self.conn.commit()).await?;
         for notice in self.notices {
             self.bus.publish(notice);
         }
         Ok(())
     }
 
-    pub async fn rollback(self) -> Result<()> {
-        Ok(self.inner.rollback().await?)
+    pub async fn rollback(mut self) -> Result<()> {
+        self.conn.rollback().await
     }
 }
 
 impl Deref for TxOn<'_> {
     type Target = PgConnection;
     fn deref(&self) -> &PgConnection {
-        &self.inner
+        &self.conn
     }
 }
 
 impl DerefMut for TxOn<'_> {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.inner
+        &mut self.conn
     }
 }
 
-/// Ends a wait on the database that nothing else would end. The session it was on is dropped by the pool when it is next
-/// asked for and does not answer.
+/// Ends a wait on the database that nothing else would end. The session it was on goes back to the pool, or is closed when it
+/// does not answer.
 pub async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::TimedOut))
 }
@@ -383,6 +477,29 @@ mod tests {
                 "{refused}"
             );
         }
+    }
+
+    /// I6.
+    #[tokio::test]
+    async fn a_pool_goes_where_the_embedded_server_says_and_stays_there_while_it_says_nothing() {
+        let file = std::env::temp_dir().join(format!("tributary-pid-{}", uuid::Uuid::now_v7().simple()));
+        let listens_on = |port: u16| std::fs::write(&file, format!("7\n/data\n0\n{port}\n")).expect("written");
+        listens_on(5_001);
+        let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(5_001);
+        let to = ConnectTo::embedded(options, file.clone());
+        let db = Db::lazy(&to, 1, Duration::from_secs(1));
+        let port_by_now = || {
+            db.followed.lock().expect("no panic").0 -= LOOK_EVERY;
+            db.follow();
+            db.pool.connect_options().get_port()
+        };
+        assert_eq!((to.port(), port_by_now()), (5_001, 5_001));
+        listens_on(5_002);
+        assert_eq!((to.port(), port_by_now()), (5_002, 5_002));
+        std::fs::write(&file, "8\n/data\n").expect("written"); // a server that begins to start
+        assert_eq!(port_by_now(), 5_002);
+        std::fs::remove_file(&file).expect("removed");
+        assert_eq!(port_by_now(), 5_002, "it went back to its first port");
     }
 
     #[tokio::test]

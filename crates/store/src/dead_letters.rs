@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::Result;
 use crate::activities::{Activity, listed};
+use crate::queue::MOST_COUNTED;
 
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct DeadLetter {
@@ -39,8 +40,10 @@ pub async fn list(
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(before).bind(limit).fetch_all(conn).await?)
 }
 
+/// Counts dead letters, each activity once, up to [`MOST_COUNTED`].
 pub async fn count(conn: &mut PgConnection, tenant_id: TenantId) -> Result<i64> {
-    Ok(sqlx::query_scalar(include_str!("sql/dead_letters_count.sql")).bind(tenant_id.0).fetch_one(conn).await?)
+    let counted = sqlx::query_scalar(include_str!("sql/dead_letters_count.sql")).bind(tenant_id.0).bind(MOST_COUNTED);
+    Ok(counted.fetch_one(conn).await?)
 }
 
 /// Returns those of the given activities that are dead letters.

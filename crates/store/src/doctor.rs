@@ -28,7 +28,7 @@ impl Check {
 
 /// Runs every check that needs a connection. A failed check does not stop the others.
 pub async fn examine(to: &ConnectTo) -> Vec<Check> {
-    let mut conn = match tokio::time::timeout(std::time::Duration::from_secs(10), to.0.connect()).await {
+    let mut conn = match tokio::time::timeout(std::time::Duration::from_secs(10), to.options().connect()).await {
         Ok(Ok(conn)) => conn,
         // Poolers answer like this to the start-up parameters of a driver.
         Ok(Err(error)) if error.to_string().contains("unsupported startup parameter") => {
@@ -66,7 +66,7 @@ pub async fn examine(to: &ConnectTo) -> Vec<Check> {
 /// LISTEN, SET and prepared statements do not work there.
 async fn session(conn: &mut PgConnection, to: &ConnectTo) -> Result<Check> {
     let pid = "select pg_backend_pid()";
-    let mut other = to.0.connect().await?;
+    let mut other = to.options().connect().await?;
     let first: i32 = sqlx::query_scalar(pid).persistent(false).fetch_one(&mut *conn).await?;
     let second: i32 = sqlx::query_scalar(pid).persistent(false).fetch_one(&mut other).await?;
     other.close().await?;

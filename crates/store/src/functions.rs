@@ -20,7 +20,7 @@ macro_rules! files {
     };
 }
 
-/// In the order in which they are applied: a function in SQL comes after those it calls. A test compares this list with the folder.
+/// The functions in the order in which they are applied: a function in SQL comes after those it calls. A test compares this list with the folder.
 pub const FUNCTIONS: &[Function] = files![
     "public.normalize_phone",
     "tributary.address_key",
@@ -35,6 +35,12 @@ pub const FUNCTIONS: &[Function] = files![
     "tributary.activity_retried",
     "tributary.send_remember_activity",
     "tributary.agent",
+    "tributary.sees_all_activities",
+    "tributary.is_open_to_others",
+    "tributary.has_activity",
+    "tributary.lock_raw",
+    "tributary.overdue_activities",
+    "tributary.claim_activities",
     "public.claim_next_pending_activity",
     "public.claim_stale_activity",
     "tributary.recover_activities",
@@ -47,7 +53,14 @@ pub const FUNCTIONS: &[Function] = files![
     "memory.ensure_model",
     "memory.filter_condition",
     "memory.filter_documents",
-    "memory.query_terms",
+    "memory.words",
+    "memory.number_chunk",
+    "memory.keep_fresh",
+    "memory.terms",
+    "memory.keyword_postings",
+    "memory.nearest_chunks",
+    "memory.complete_candidates",
+    "memory.keyword_scores",
     "memory.keyword_candidates",
     "memory.vector_candidates",
     "memory.search",
@@ -114,7 +127,7 @@ async fn apply_once(conn: &mut PgConnection, functions: &[Function]) -> Result<V
     crash::at(Point::MigrateFunctions)?;
     tx.commit().await?;
     if !applied.is_empty() {
-        tracing::info!(n = applied.len(), "functions were replaced: {}", applied.join(", "));
+        tracing::debug!(n = applied.len(), "functions were replaced: {}", applied.join(", "));
     }
     Ok(applied)
 }
@@ -143,7 +156,9 @@ fn with_rules(sql: &str) -> String {
         ("RETRY_AFTER", span(activity::RETRY_AFTER)),
         ("RETRY_WITHIN", span(activity::RETRY_WITHIN)),
         ("MAX_RETRIES", activity::MAX_RETRIES.to_string()),
-        ("NEVER_RETRIED", format!("array[{}]", activity::NEVER_RETRIED.map(word).join(", "))),
+        ("OURS", format!("array[{}]", activity::OURS.map(word).join(", "))),
+        ("PLAIN_ERROR", word(activity::PLAIN_ERROR)),
+        ("SKIPPED", word(activity::SKIPPED)),
         ("ABANDONED", word(activity::ABANDONED)),
         ("UNLOCK_AFTER", span(activity::UNLOCK_AFTER)),
         ("RESET_AFTER", span(activity::RESET_AFTER)),
@@ -188,6 +203,6 @@ mod tests {
             );
         }
         assert_eq!(with_rules("now() - {{RETRY_AFTER}}"), "now() - interval '3600 seconds'");
-        assert_eq!(with_rules("{{NEVER_RETRIED}}"), "array['Skipped', 'Abandoned']");
+        assert_eq!(with_rules("{{OURS}}"), "array['Skipped', 'Abandoned']");
     }
 }

@@ -1,6 +1,8 @@
 //! Indexes that are built concurrently with writes. Migrations build no index on a table that may be large.
 
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::{Db, Result};
 
@@ -12,22 +14,77 @@ pub const LATER: &[(&str, &str, &str)] = &[
         "public.activities (tenant_id, provider_id, created_at) where provider_id is not null",
     ),
     ("public", "activities_unmatched_idx", "public.activities (tenant_id, created_at) where contact_id is null"),
+    (
+        "public",
+        "activities_claim_idx",
+        "public.activities (tenant_id, (raw_data ->> 'source_type'), (coalesce(sales_id, 0)), created_at) where processing_status = 'raw'",
+    ),
+    ("tributary", "activity_payloads_activity_idx", "tributary.activity_payloads (activity_id)"),
     ("public", "activities_failed_idx", "public.activities (tenant_id, created_at) where processing_status = 'failed'"),
+    ("tributary", "sessions_key_idx", "tributary.sessions (tenant_id, key_id)"),
+    (
+        "public",
+        "source_documents_waiting_idx",
+        "public.source_documents (tenant_id, id) where embedding_model is null and n_chunks > 0",
+    ),
 ];
 
 /// Builds an index unless it is there, in a session of its own with the owner's rights. Safe to repeat.
 pub async fn build(db: &Db, schema: &str, name: &str, on: &str) -> Result<()> {
-    let mut conn = db.to().0.clone().application_name("tributary index").connect().await?;
-    // A session of its own, with the owner's rights and no time limit, which end with it.
-    sqlx::raw_sql("set role tributary_owner; set statement_timeout = 0; set maintenance_work_mem = '512MB'")
-        .execute(&mut conn)
-        .await?;
+    let mut conn = owners_session(db).await?;
     build_on(&mut conn, schema, name, on).await?;
     Ok(conn.close().await?)
 }
 
-/// Builds an index unless it is there. One that an interrupted build left behind is dropped first.
+/// Drops an index without blocking anybody. Safe to repeat.
+pub async fn drop(db: &Db, schema: &str, name: &str) -> Result<()> {
+    let mut conn = owners_session(db).await?;
+    lock(&mut conn, schema, name).await?; // the session's end releases it
+    let sql = format!("drop index concurrently if exists {schema}.{name}");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await?;
+    Ok(conn.close().await?)
+}
+
+/// A session of its own, with the owner's rights and no time limit, which end with it.
+async fn owners_session(db: &Db) -> Result<PgConnection> {
+    let mut conn = db.to().connect("tributary index").await?;
+    sqlx::raw_sql("set role tributary_owner; set statement_timeout = 0; set maintenance_work_mem = '512MB'")
+        .execute(&mut conn)
+        .await?;
+    Ok(conn)
+}
+
+/// Builds an index unless it is there. One that an interrupted build left behind is dropped first. One process at a time: an index that another is
+/// still building looks like one that was left behind.
 pub(crate) async fn build_on(conn: &mut PgConnection, schema: &str, name: &str, on: &str) -> Result<()> {
+    lock(conn, schema, name).await?;
+    let built = build_locked(conn, schema, name, on).await;
+    sqlx::query("select pg_advisory_unlock(hashtextextended($1, $2))")
+        .bind(format!("{schema}.{name}"))
+        .bind(SEED)
+        .execute(conn)
+        .await?;
+    built
+}
+
+/// Any number: it keeps these locks apart from others.
+const SEED: i64 = 0x0069_6e64_6578;
+
+/// Takes the lock of an index. It asks again and again instead of waiting in PostgreSQL: a build waits for the end of every older statement, and that
+/// one would be waiting for the build.
+async fn lock(conn: &mut PgConnection, schema: &str, name: &str) -> Result<()> {
+    loop {
+        let sql = "select pg_try_advisory_lock(hashtextextended($1, $2))";
+        let is_ours: bool =
+            sqlx::query_scalar(sql).bind(format!("{schema}.{name}")).bind(SEED).fetch_one(&mut *conn).await?;
+        if is_ours {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}
+
+async fn build_locked(conn: &mut PgConnection, schema: &str, name: &str, on: &str) -> Result<()> {
     let is_valid: Option<bool> = sqlx::query_scalar(
         "select i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
          where c.relnamespace = $1::regnamespace and c.relname = $2",

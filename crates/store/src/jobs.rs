@@ -5,14 +5,14 @@ use chrono::{DateTime, Utc};
 use domain::{ItemId, JobId, JobKind, JobStatus, Notice, Op, ParkedId, SourceId, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sqlx::PgConnection;
 use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, PgConnection};
 use uuid::Uuid;
 
 use crate::spend::{Spent, per_thousand};
-use crate::{OnConstraint as _, Result, Tx};
+use crate::{Result, Tx, bites};
 
-/// How many troubles a job remembers.
+/// The number of problems that a job stores.
 const MOST_DETAILS: i32 = 50;
 
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
@@ -62,11 +62,12 @@ pub async fn insert(
     kind: JobKind,
     requested_by: &str,
     checkpoint: &Value,
-) -> Result<JobId> {
+) -> Result<Option<JobId>> {
     let id = JobId::new();
-    sqlx::query(
+    let inserted = sqlx::query(
         "insert into public.sync_jobs (id, tenant_id, source_id, kind, requested_by, checkpoint_data, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, coalesce($7, now()), coalesce($7, now()))",
+         values ($1, $2, $3, $4, $5, $6, coalesce($7, now()), coalesce($7, now()))
+         on conflict do nothing",
     )
     .bind(id.0)
     .bind(tenant_id.0)
@@ -76,9 +77,8 @@ pub async fn insert(
     .bind(checkpoint)
     .bind(at)
     .execute(conn)
-    .await
-    .on_constraint("sync_jobs_live_key", "a sync of this source is under way already")?;
-    Ok(id)
+    .await?;
+    Ok((inserted.rows_affected() == 1).then_some(id))
 }
 
 /// A sync that was asked for while another one was under way: a job-to-be with its id.
@@ -120,7 +120,7 @@ pub async fn ask_again(tx: &mut Tx, tenant_id: TenantId, id: JobId, asked: &[Ask
     Ok(())
 }
 
-/// Which jobs to show.
+/// Selects the jobs of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
     pub only: Option<JobId>,
@@ -278,9 +278,11 @@ pub async fn end(
     .execute(&mut **tx)
     .await?;
     sqlx::query(
-        "delete from tributary.sync_seen where tenant_id = $1 and job_id in (
-             select o.id from public.sync_jobs j join public.sync_jobs o on o.tenant_id = j.tenant_id and o.source_id = j.source_id
-             where j.tenant_id = $1 and j.id = $2 and (o.id = j.id or ($3 = 'completed' and o.status = 'failed')))",
+        "delete from tributary.sync_seen where ctid = any (array(
+             select s.ctid from public.sync_jobs j join public.sync_jobs o on o.tenant_id = j.tenant_id and o.source_id = j.source_id
+             join tributary.sync_seen s on s.tenant_id = o.tenant_id and s.job_id = o.id
+             where j.tenant_id = $1 and j.id = $2 and (o.id = j.id or ($3 = 'completed' and o.status = 'failed'))
+             limit 10000)) -- of a very long pass the rest goes with retention",
     )
     .bind(tenant_id.0)
     .bind(id.0)
@@ -363,11 +365,10 @@ pub async fn note_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, 
     Ok(())
 }
 
-/// Forgets the records a full pass has met: it begins from the start.
-pub async fn forget_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Result<()> {
-    let sql = "delete from tributary.sync_seen where tenant_id = $1 and job_id = $2";
-    sqlx::query(sql).bind(tenant_id.0).bind(id.0).execute(conn).await?;
-    Ok(())
+/// Forgets up to `limit` of the records that a full pass has met, when it begins from the start. Returns how many.
+pub async fn forget_seen(conn: &mut PgConnection, tenant_id: TenantId, id: JobId, limit: i64) -> Result<u64> {
+    let sql = AssertSqlSafe(bites::delete("tributary.sync_seen", "t.tenant_id = $1 and t.job_id = $2"));
+    Ok(sqlx::query(sql).bind(tenant_id.0).bind(id.0).bind(limit).execute(conn).await?.rows_affected())
 }
 
 /// Documents of these types that a full pass did not meet, after `after` in the order of their names.

@@ -1,5 +1,7 @@
 //! API keys: opaque (`trb_…`), stored as hashes, with scopes, one per device. They are not JWTs, so that they can be revoked.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
@@ -42,10 +44,23 @@ pub async fn create(
     name: &str,
     scopes: &[Scope],
 ) -> Result<(KeyId, Secret)> {
+    create_for(conn, tenant_id, person_id, name, scopes, None).await
+}
+
+/// The same for a key that expires after a while, if one is given.
+pub async fn create_for(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    person_id: Option<PersonId>,
+    name: &str,
+    scopes: &[Scope],
+    lasts: Option<Duration>,
+) -> Result<(KeyId, Secret)> {
     let (id, secret) = (KeyId::new(), new_secret("trb_"));
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
     sqlx::query(
-        "insert into tributary.api_keys (id, tenant_id, sales_id, name, hash, scopes) values ($1, $2, $3, $4, $5, $6)",
+        "insert into tributary.api_keys (id, tenant_id, sales_id, name, hash, scopes, expires_at)
+         values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))",
     )
     .bind(id.0)
     .bind(tenant_id.0)
@@ -53,6 +68,7 @@ pub async fn create(
     .bind(name)
     .bind(&hash(&secret)[..])
     .bind(scopes)
+    .bind(lasts.map(|lasts| lasts.as_secs_f64()))
     .execute(conn)
     .await?;
     Ok((id, secret))
@@ -160,10 +176,23 @@ impl From<CallerRow> for Caller {
             key_name: row.key_name,
             person_id: row.sales_id.map(PersonId),
             user_id: row.user_id,
-            scopes: row.scopes.iter().filter_map(|scope| scope.parse().ok()).collect(),
+            scopes: known_scopes(&row.scopes, row.key_id),
             is_operator: row.is_operator,
         }
     }
+}
+
+/// The scopes that this program knows. A newer release may have given a key one more while this process still runs: the key keeps its other
+/// rights, and the unknown one allows nothing. An error would lock the key out until the upgrade is complete.
+fn known_scopes(words: &[String], key_id: Uuid) -> Vec<Scope> {
+    let known = words.iter().filter_map(|word| match word.parse::<Scope>() {
+        Ok(scope) => Some(scope),
+        Err(error) => {
+            tracing::warn!(key.id = %key_id, error = %error, "a key's right is left out: this release does not know it");
+            None
+        }
+    });
+    known.collect()
 }
 
 #[cfg(test)]

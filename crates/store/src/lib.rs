@@ -6,6 +6,7 @@
 pub mod activities;
 pub mod alerts;
 pub mod bench;
+mod bites;
 pub mod blobs;
 pub mod channels;
 pub mod claims;
@@ -29,9 +30,11 @@ pub mod nodes;
 pub mod notices;
 pub mod oauth;
 pub mod people;
+mod pool;
 pub mod queue;
 pub mod recordings;
 pub mod rest;
+pub mod restored;
 pub mod retention;
 pub mod schedules;
 pub mod secret_file;
@@ -44,12 +47,15 @@ pub mod vault;
 pub mod waiting;
 pub mod workers;
 
-pub use db::{ConnectTo, Connection, Db, Tx, TxOn, Within, within};
+use std::fmt;
+
+pub use db::{ConnectTo, Db, Tx, TxOn, Within, within};
+pub use pool::Connection;
 pub use sqlx::PgConnection;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     #[error("the database could not do it")]
     Database(#[from] sqlx::Error),
@@ -57,25 +63,33 @@ pub enum Error {
     TimedOut,
     #[error("{0}")]
     Conflict(&'static str),
+    /// The present state does not allow it.
+    #[error("{what}")]
+    NotNow { what: String },
+    /// It cannot be done at all, or something is broken.
     #[error("{what}")]
     Refused { what: String },
     #[error("crash point {0} asked for an error")]
     CrashPoint(&'static str),
 }
 
+/// Classes of SQLSTATEs that pass by themselves: connection failures, resources, an operator's intervention (restart, timeouts), and
+/// system errors (a disk that cannot be read).
+const PASSING_CLASSES: [&str; 4] = ["08", "53", "57", "58"];
+/// Others that do: a read-only server (it was the primary, or will be), a transaction that idled or took too long (its process was
+/// stopped), serialization, deadlock, lock timeout.
+const PASSING: [&str; 6] = ["25006", "25P03", "25P04", "40001", "40P01", "55P03"];
+
 impl Error {
     /// The other side went away or was busy: the same call may succeed later.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::TimedOut | Self::CrashPoint(_) => true,
-            Self::Conflict(_) | Self::Refused { .. } => false,
+            Self::Conflict(_) | Self::NotNow { .. } | Self::Refused { .. } => false,
             Self::Database(error) => match error {
-                sqlx::Error::Database(reply) => {
-                    // Connection failures, resources, operator intervention (restart), serialization, deadlock, lock timeout.
-                    reply.code().is_some_and(|code| {
-                        ["08", "53", "57"].contains(&&code[..2]) || ["40001", "40P01", "55P03"].contains(&code.as_ref())
-                    })
-                }
+                sqlx::Error::Database(reply) => reply.code().is_some_and(|code| {
+                    PASSING_CLASSES.iter().any(|class| code.starts_with(class)) || PASSING.contains(&code.as_ref())
+                }),
                 sqlx::Error::Io(_)
                 | sqlx::Error::Tls(_)
                 | sqlx::Error::Protocol(_)
@@ -95,11 +109,28 @@ impl Error {
         }
     }
 
-    /// What the database itself said, for programs that speak to it through us.
+    /// Returns the database's own message, for programs that speak to it through us.
     pub fn told(&self) -> String {
         match self {
             Self::Database(sqlx::Error::Database(reply)) => reply.message().to_owned(),
             other => other.to_string(),
+        }
+    }
+}
+
+/// The database's code and message. Its details are left out, because they repeat values of rows: people's data.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Database(sqlx::Error::Database(reply)) => {
+                write!(f, "Database({}: {})", reply.code().unwrap_or_default(), reply.message())
+            }
+            Self::Database(other) => f.debug_tuple("Database").field(other).finish(),
+            Self::TimedOut => f.write_str("TimedOut"),
+            Self::Conflict(what) => f.debug_tuple("Conflict").field(what).finish(),
+            Self::NotNow { what } => f.debug_struct("NotNow").field("what", what).finish(),
+            Self::Refused { what } => f.debug_struct("Refused").field("what", what).finish(),
+            Self::CrashPoint(name) => f.debug_tuple("CrashPoint").field(name).finish(),
         }
     }
 }
@@ -134,7 +165,7 @@ impl From<Error> for domain::Fault {
 mod tests {
     use super::*;
 
-    /// What a server says with an SQLSTATE.
+    /// A server's error with its SQLSTATE.
     #[derive(Debug)]
     struct Reply {
         code: &'static str,
@@ -185,10 +216,13 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_told_from_what_does_not() {
-        for code in ["08006", "08P01", "53300", "57P01", "57014", "40001", "40P01", "55P03"] {
+        for code in [
+            "08006", "08P01", "25006", "25P03", "25P04", "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02",
+            "57P03", "57P04", "57P05", "58000", "58030", "58P01",
+        ] {
             assert!(said(code).is_passing(), "{code}");
         }
-        for code in ["23505", "42501", "42P01", "22P02", "40002", "55000", "PT409", "P0001"] {
+        for code in ["23505", "42501", "42P01", "22P02", "25001", "25P02", "40002", "55000", "PT409", "P0001"] {
             assert!(!said(code).is_passing(), "{code}");
         }
         assert!(Error::TimedOut.is_passing() && Error::CrashPoint("x").is_passing());
@@ -209,6 +243,15 @@ mod tests {
             (None, "the database did not answer in time".into())
         );
         assert_eq!(Error::Conflict("it is connected already").told(), "it is connected already");
+    }
+
+    /// S13: a reply's own `Debug` has all its fields, details included.
+    #[test]
+    fn an_error_prints_without_the_fields_of_the_servers_reply() {
+        let violated = Error::Database(sqlx::Error::Database(Box::new(Reply { code: "23505", constraint: Some("x") })));
+        assert_eq!(format!("{violated:?}"), "Database(23505: the server's own words)");
+        assert_eq!(format!("{:?}", Error::Database(sqlx::Error::RowNotFound)), "Database(RowNotFound)");
+        assert_eq!(format!("{:?}", Error::NotNow { what: "later".into() }), "NotNow { what: \"later\" }");
     }
 
     #[test]

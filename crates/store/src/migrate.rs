@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::crash::{self, Point};
 use crate::db::ConnectTo;
@@ -33,7 +33,7 @@ macro_rules! files {
     };
 }
 
-/// In order; a test compares this list with the folder. A migration is never edited once merged.
+/// The migrations in order; a test compares this list with the folder. A migration is never edited once merged.
 pub const MIGRATIONS: &[Migration] = files![
     "0001_callers",
     "0002_work",
@@ -49,6 +49,11 @@ pub const MIGRATIONS: &[Migration] = files![
     "0012_functions",
     "0013_again",
     "0014_channel_providers",
+    "0015_lives",
+    "0016_fences",
+    "0017_forgetting",
+    "0018_heartbeats",
+    "0019_postings",
 ];
 
 /// The schema this binary works with.
@@ -62,6 +67,8 @@ fn number(n: usize) -> i32 {
 
 /// Any number: the same in every version, so that two binaries never migrate at once.
 const LOCK: i64 = 0x7472_6962_7574_6172;
+/// How often a process looks whether another one has finished its migration.
+const LOCK_POLL: Duration = Duration::from_millis(100);
 
 /// The names of what a migration changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +82,7 @@ impl Applied {
         self.migrations.is_empty() && self.functions.is_empty()
     }
 
-    /// In words: every migration by its name, the functions by their number.
+    /// A summary in words: every migration by its name, the functions by their number.
     pub fn told(&self) -> String {
         let mut parts: Vec<String> = self.migrations.iter().map(|name| (*name).to_owned()).collect();
         if !self.functions.is_empty() {
@@ -99,10 +106,13 @@ pub async fn run_lists(
     migrations: &[Migration],
     functions: &[Function],
 ) -> Result<Applied> {
-    let mut conn = admin.0.clone().application_name("tributary migrate").connect().await?;
-    sqlx::query("select pg_advisory_lock($1)").bind(LOCK).execute(&mut conn).await?;
+    let mut conn = admin.connect("tributary migrate").await?;
+    // A session that waits inside a statement keeps its snapshot, for which an index build of the one that has the lock would wait.
+    while !sqlx::query_scalar::<_, bool>("select pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut conn).await? {
+        tokio::time::sleep(LOCK_POLL).await;
+    }
     prepare(&mut conn, login).await?;
-    install_pgmq(&mut conn, &admin.0).await?;
+    install_pgmq(&mut conn, &admin.options()).await?;
     sqlx::raw_sql("set role tributary_owner; set lock_timeout = '1s'").execute(&mut conn).await?;
     let mut applied = Applied { migrations: apply(&mut conn, migrations).await?, functions: Vec::new() };
     // As the administrator: where pgmq is an extension its schema belongs to nobody else.
@@ -124,13 +134,39 @@ pub async fn run_lists(
     Ok(applied)
 }
 
-/// Puts our triggers on tables of pgmq's.
+/// Our triggers on tables of pgmq's, with the function of each. They keep jobs in step with their messages, for every writer.
+const HOOKS: [(&str, &str, &str); 2] = [
+    ("job_archived", "pgmq.a_ingestion_queue", "tributary.job_archived"),
+    ("job_sent", "pgmq.q_ingestion_queue", "tributary.job_sent"),
+];
+
+/// Puts our triggers on tables of pgmq's that do not have them. A trigger needs a lock that writers hold: on a hot queue it gives way, each in a
+/// transaction of its own, and is tried again. One that is there costs no lock.
 async fn add_hooks(conn: &mut PgConnection) -> Result<()> {
-    for attempt in 1.. {
-        let done = sqlx::raw_sql(include_str!("sql/queue_hooks.sql")).execute(&mut *conn).await;
-        let done = done.map(|_| ()).map_err(Error::from);
-        if !gave_way(&done, "queue hooks", attempt).await {
-            return done;
+    for (name, table, function) in HOOKS {
+        let is_there: bool = sqlx::query_scalar(
+            "select exists (select from pg_trigger where tgrelid = $1::regclass and tgname = $2 and tgfoid = to_regproc($3) and tgenabled = 'O')
+                 and (select bool_and(has_table_privilege('tributary_owner', $1, p)) from unnest(array['select', 'insert', 'update', 'delete']) p)",
+        )
+        .bind(table)
+        .bind(name)
+        .bind(function)
+        .fetch_one(&mut *conn)
+        .await?;
+        let add = format!(
+            "grant select, insert, update, delete on {table} to tributary_owner;
+             create or replace trigger {name} after insert on {table} for each row execute function {function}()"
+        );
+        for attempt in 1.. {
+            if is_there {
+                break;
+            }
+            let done = sqlx::raw_sql(AssertSqlSafe(add.clone())).execute(&mut *conn).await;
+            let done = done.map(|_| ()).map_err(Error::from);
+            if !gave_way(&done, "queue hooks", attempt).await {
+                done?;
+                break;
+            }
         }
     }
     Ok(())
@@ -176,7 +212,10 @@ async fn install_pgmq(conn: &mut PgConnection, admin: &PgConnectOptions) -> Resu
         .await?;
     let installed = pgmq::install::install_sql_from_embedded(&pool).await;
     pool.close().await;
-    installed.map_err(|error| Error::Refused { what: format!("pgmq could not be installed: {error}") })
+    installed.map_err(|error| match error {
+        pgmq::PgmqError::DatabaseError(error) => error.into(), // the server may just have gone away
+        other => Error::Refused { what: format!("pgmq could not be installed: {other}") },
+    })
 }
 
 async fn apply(conn: &mut PgConnection, migrations: &[Migration]) -> Result<Vec<&'static str>> {
@@ -277,7 +316,7 @@ pub async fn has_functions(conn: &mut PgConnection) -> Result<bool> {
 
 /// Creates a database; used for the embedded server's own and for tests' clones.
 pub async fn create_database(admin: &ConnectTo, name: &str, template: Option<&str>) -> Result<()> {
-    let mut conn = admin.0.connect().await?;
+    let mut conn = admin.connect("tributary migrate").await?;
     let exists: bool = sqlx::query_scalar("select exists (select from pg_database where datname = $1)")
         .bind(name)
         .fetch_one(&mut conn)

@@ -38,7 +38,7 @@ pub struct Node {
     #[sqlx(try_from = "String")]
     status: NodeStatus,
     pub current_activity_id: Option<Uuid>,
-    /// How many activities it has processed since it started, by its own count.
+    /// The number of activities it has processed since it started, by its own count.
     pub processed_count: i32,
     pub last_heartbeat: DateTime<Utc>,
     pub enabled: bool,
@@ -46,7 +46,7 @@ pub struct Node {
     pub created_at: DateTime<Utc>,
     /// Seconds since the last heartbeat, by the database's clock.
     silent_secs: f64,
-    /// How many activities its person holds, on this device or another.
+    /// The number of activities its person holds, on this device or another.
     pub held: i64,
 }
 
@@ -66,7 +66,7 @@ fn state(status: NodeStatus, silent_secs: f64) -> State {
     }
 }
 
-/// Lists the tenant's devices, those heard last first.
+/// Lists the tenant's devices, the latest heartbeat first.
 pub async fn list(conn: &mut PgConnection, at: Option<DateTime<Utc>>, tenant_id: TenantId) -> Result<Vec<Node>> {
     Ok(sqlx::query_as(include_str!("sql/nodes_list.sql")).bind(tenant_id.0).bind(at).bind(MOST).fetch_all(conn).await?)
 }
@@ -76,7 +76,7 @@ pub async fn list(conn: &mut PgConnection, at: Option<DateTime<Utc>>, tenant_id:
 pub struct Change {
     /// Whether it claims at all.
     pub enabled: Option<bool>,
-    /// How many activities it works on at once.
+    /// The number of activities it works on at once.
     pub concurrency: Option<i32>,
 }
 
@@ -101,7 +101,7 @@ pub struct Heartbeat<'a> {
     pub status: NodeStatus,
     pub current_activity_id: Option<ActivityId>,
     pub processed_count: i64,
-    /// How many activities at once, until a person sets another number.
+    /// The number of activities at once, until a person sets another.
     pub concurrency: u32,
 }
 
@@ -125,26 +125,6 @@ pub async fn beat(conn: &mut PgConnection, tenant_id: TenantId, beat: &Heartbeat
     .bind(i32::try_from(beat.concurrency).unwrap_or(64))
     .fetch_one(conn)
     .await?)
-}
-
-/// The devices, one person's or all, as far as a page shows them: compared before and after a heartbeat, since one that changes nothing is no news.
-pub async fn drawn(conn: &mut PgConnection, person_id: Option<PersonId>) -> Result<Vec<Drawn>> {
-    Ok(sqlx::query_as(
-        "select id, status, current_activity_id, last_heartbeat < now() - make_interval(secs => $2) as is_silent
-         from public.crm_processing_nodes where $1::int8 is null or sales_id = $1 order by id",
-    )
-    .bind(person_id.map(|person| person.0))
-    .bind(HEARD_WITHIN.as_seconds_f64())
-    .fetch_all(conn)
-    .await?)
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Drawn {
-    id: Uuid,
-    status: String,
-    current_activity_id: Option<Uuid>,
-    is_silent: bool,
 }
 
 #[cfg(test)]

@@ -14,8 +14,10 @@ use crate::{Db, Error, Result, within};
 
 const CHANNEL: &str = "tributary";
 const COALESCE: Duration = Duration::from_millis(10);
-/// How often an idle process sends an empty notice, so that listeners can distinguish silence from a dead socket.
+/// The interval at which an idle process sends an empty notice, so that listeners can distinguish silence from a dead socket.
 const PROBE: Duration = Duration::from_secs(20);
+/// How soon after a batch that could not be sent the others are told to look at the tables.
+const RETRY: Duration = Duration::from_secs(1);
 /// PostgreSQL refuses payloads of 8,000 bytes and more.
 const PAYLOAD_BYTES: usize = 7_900;
 
@@ -80,8 +82,11 @@ pub async fn relay(db: Db) {
 }
 
 async fn send_all(db: Db, mut outbound: mpsc::Receiver<Notice>) {
+    // A batch was not sent, so the others do not know what they missed.
+    let mut is_resync_owed = false;
     loop {
-        let mut batch = match tokio::time::timeout(PROBE, outbound.recv()).await {
+        let wait = if is_resync_owed { RETRY } else { PROBE };
+        let mut batch = match tokio::time::timeout(wait, outbound.recv()).await {
             Ok(Some(first)) => vec![first],
             Ok(None) => return,
             Err(_) => Vec::new(), // an empty notice shows listeners that the connection is alive
@@ -92,12 +97,14 @@ async fn send_all(db: Db, mut outbound: mpsc::Receiver<Notice>) {
                 batch.push(more);
             }
         }
-        if db.bus().0.overflowed.swap(false, Ordering::Relaxed) {
+        if db.bus().0.overflowed.swap(false, Ordering::Relaxed) || is_resync_owed {
             batch = vec![Notice::resync("*")];
         }
+        is_resync_owed = false;
         for payload in payloads(db.bus().boot(), &batch) {
             if let Err(error) = notify(&db, &payload).await {
-                tracing::debug!(error = ?error, "a notice was not relayed; the others will poll");
+                tracing::debug!(error = ?error, "notices were not relayed; the others will be told to look at everything");
+                is_resync_owed = true;
                 break;
             }
         }
@@ -143,9 +150,10 @@ async fn hear_all(db: Db) {
 }
 
 async fn hear(db: &Db) -> Result<()> {
-    let mut listener = PgListener::connect_with(db.pool()).await?;
+    // On a session of its own: the listener gives a silent one back to its pool without a limit.
+    let mut listener = PgListener::connect_with(db.sibling(1).pool()).await?;
     listener.ignore_pool_close_event(false);
-    listener.listen(CHANNEL).await?;
+    within(PROBE, async { Ok(listener.listen(CHANNEL).await?) }).await?;
     db.bus().publish_here(Notice::resync("*")); // notices before this point were missed
     // `try_recv` returns None once when the connection was lost. Then this ends and starts over. The same happens when nothing arrives for
     // long, not even our own empty notices: a socket can die silently.

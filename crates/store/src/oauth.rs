@@ -69,13 +69,12 @@ pub async fn finish(
     let verifier = vault.get(conn, TenantId(row.tenant_id), row.verifier_vault_id).await?;
     vault.remove(conn, TenantId(row.tenant_id), row.verifier_vault_id).await?;
     let is_theirs = row.tenant_id == tenant_id.0 && row.session_hash == session && row.provider == provider;
-    let transport = if row.transport == "mcp" { Transport::Mcp } else { Transport::Rest };
     Ok(verifier.filter(|_| is_theirs && row.is_fresh).map(|verifier| Trip {
         tenant_id,
         source_id: row.source_id.map(SourceId),
         verifier,
         redirect_uri: row.redirect_uri,
-        transport,
+        transport: row.transport,
     }))
 }
 
@@ -87,7 +86,8 @@ struct Row {
     source_id: Option<Uuid>,
     verifier_vault_id: Uuid,
     redirect_uri: String,
-    transport: String,
+    #[sqlx(try_from = "String")]
+    transport: Transport,
     is_fresh: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct Person {
     pub email: Option<String>,
     pub first_name: Option<String>,
     pub last_name: Option<String>,
-    /// How long their activities wait before others may claim them.
+    /// The minutes that their activities wait before others may claim them.
     pub stale_threshold_minutes: i32,
     /// Whether others may claim them at all.
     pub allow_remote_processing: bool,

@@ -13,6 +13,18 @@ use crate::{Error, Result, claims};
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static [(&'static str, &'static str)],
+    /// Whether what was just written to a row is worth a notice, as SQL.
+    is_news: &'static str,
+}
+
+/// A row that was written.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Written {
+    pub id: Uuid,
+    /// Its columns, as JSON.
+    pub row: Value,
+    /// Whether pages have something new to show.
+    pub is_news: bool,
 }
 
 pub const TABLES: &[Table] = &[
@@ -36,6 +48,7 @@ pub const TABLES: &[Table] = &[
             ("created_at", "timestamptz"),
             ("updated_at", "timestamptz"),
         ],
+        is_news: "true",
     },
     Table {
         name: "crm_processing_nodes",
@@ -52,6 +65,7 @@ pub const TABLES: &[Table] = &[
             ("concurrency", "int4"),
             ("created_at", "timestamptz"),
         ],
+        is_news: "t.shown_at = t.last_heartbeat",
     },
 ];
 
@@ -142,6 +156,12 @@ fn push_columns(sql: &mut QueryBuilder<Postgres>, table: &Table, columns: &[&'st
     sql.push(format!("jsonb_build_object({})", pairs.join(", ")));
 }
 
+fn push_returning(sql: &mut QueryBuilder<Postgres>, table: &Table, columns: &[&'static str]) {
+    sql.push(format!(" returning t.id, {} as is_news, ", table.is_news));
+    push_columns(sql, table, columns);
+    sql.push(" as \"row\"");
+}
+
 fn push_conditions(sql: &mut QueryBuilder<Postgres>, conditions: &[Condition]) -> Result<()> {
     for (nth, condition) in conditions.iter().enumerate() {
         let (name, kind) = condition.column;
@@ -209,6 +229,25 @@ pub async fn count(conn: &mut PgConnection, table: &Table, conditions: &[Conditi
     Ok(sql.build_query_scalar().fetch_one(conn).await?)
 }
 
+/// Whether the conditions on `id` name a row that is there. An activity counts although the caller does not see it: another agent may have claimed it.
+pub async fn is_there(conn: &mut PgConnection, table: &Table, conditions: &[Condition]) -> Result<bool> {
+    let by_id: Vec<Condition> = conditions.iter().filter(|condition| condition.column.0 == "id").cloned().collect();
+    if by_id.is_empty() {
+        return Ok(false);
+    }
+    if count(&mut *conn, table, &by_id).await? > 0 {
+        return Ok(true);
+    }
+    let is_name =
+        |condition: &&Condition| !condition.is_not && [Operator::Eq, Operator::In].contains(&condition.operator);
+    let named: Vec<Uuid> =
+        by_id.iter().filter(is_name).flat_map(|condition| &condition.values).filter_map(|id| id.parse().ok()).collect();
+    if table.name != "activities" || named.is_empty() {
+        return Ok(false);
+    }
+    Ok(sqlx::query_scalar("select tributary.has_activity($1)").bind(named).fetch_one(conn).await?)
+}
+
 /// Converts a JSON value to the text that PostgreSQL parses for that type.
 fn as_text(value: &Value, kind: &str) -> Option<String> {
     match value {
@@ -263,21 +302,20 @@ pub async fn rows(
     Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
-/// Updates the matching rows with the columns of the body. Returns the rows and their ids.
+/// Updates the matching rows with the columns of the body.
 pub async fn update(
     conn: &mut PgConnection,
     table: &Table,
     body: &Map<String, Value>,
     wanted: &Wanted,
-) -> Result<Vec<(Uuid, Value)>> {
+) -> Result<Vec<Written>> {
     let mut sql = QueryBuilder::new(format!("update public.{} t set ", table.name));
     for (nth, ((name, kind), value)) in known(table, body)?.into_iter().enumerate() {
         sql.push(if nth == 0 { "" } else { ", " }).push(format!("{name} = "));
         sql.push_bind(as_text(value, kind)).push(format!("::text::{kind}"));
     }
     push_conditions(&mut sql, &wanted.conditions)?;
-    sql.push(" returning t.id, ");
-    push_columns(&mut sql, table, &wanted.columns);
+    push_returning(&mut sql, table, &wanted.columns);
     Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
@@ -288,7 +326,7 @@ pub async fn insert(
     body: &Map<String, Value>,
     is_upsert: bool,
     columns: &[&'static str],
-) -> Result<Value> {
+) -> Result<Written> {
     let given = known(table, body)?;
     let names: Vec<&str> = given.iter().map(|((name, _), _)| *name).collect();
     let mut sql = QueryBuilder::new(format!("insert into public.{} as t ({}) values (", table.name, names.join(", ")));
@@ -306,9 +344,8 @@ pub async fn insert(
             .collect();
         sql.push(format!(" on conflict (sales_id, app_name, device_name) do update set {}", set.join(", ")));
     }
-    sql.push(" returning ");
-    push_columns(&mut sql, table, columns);
-    Ok(sql.build_query_scalar().fetch_one(conn).await?)
+    push_returning(&mut sql, table, columns);
+    Ok(sql.build_query_as().fetch_one(conn).await?)
 }
 
 /// The result of a function, and the activities that it changed.
@@ -360,13 +397,16 @@ mod tests {
         Condition { column, is_not: false, operator, values: values.iter().map(|&value| value.to_owned()).collect() }
     }
 
+    /// S19.
     #[test]
     fn only_names_of_the_list_are_tables_and_columns() {
         assert_eq!(Table::find("activities").map(|table| table.name), Some("activities"));
         for odd in ["", "Activities", "public.activities", "activities;", "pg_class", "secrets"] {
             assert!(Table::find(odd).is_none(), "{odd:?} was taken for a table");
         }
-        for odd in ["", "tenant_id", "locked_key", "id; drop table activities", "ID", "raw_data->content"] {
+        for odd in
+            ["", "tenant_id", "locked_key", "claimed_key", "id; drop table activities", "ID", "raw_data->content"]
+        {
             assert!(ACTIVITIES.column(odd).is_none(), "{odd:?} was taken for a column");
         }
     }
@@ -396,6 +436,7 @@ mod tests {
         }
     }
 
+    /// S19.
     #[test]
     fn conditions_are_joined_and_nothing_of_a_value_reaches_the_statement() {
         let evil = "'; drop table activities; --";

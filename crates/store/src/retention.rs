@@ -1,14 +1,17 @@
 //! Retention: how long rows of growing tables are kept. The upkeep task `retention` enforces the rules, `tributary config` prints them.
-
-use std::sync::Arc;
+//!
+//! Rows go in small bites, each a commit of its own: no statement takes long, and nobody waits for one. A rule that fails keeps no other from running.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::postgres::types::PgInterval;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::Result;
 use crate::queue::Queue;
+use crate::{Error, Result, bites};
+
+/// The most rows that one statement removes.
+const BITE: i64 = 1_000;
 
 /// How long the rows of one table are kept.
 #[derive(Clone, Debug, Serialize)]
@@ -16,10 +19,17 @@ pub struct Rule {
     pub table: &'static str,
     pub keep_days: i32,
     pub what: &'static str,
-    /// Removes rows that have outlived the rule, repeated until there are none. $1: a fixed clock. $2: how long they are kept. `{a}` is the
-    /// archive of each lane in turn.
     #[serde(skip)]
-    sql: &'static str,
+    outlived: Outlived,
+}
+
+/// The rows that have outlived a rule. $1: a fixed clock. $2: how long they are kept.
+#[derive(Clone, Copy, Debug)]
+enum Outlived {
+    /// The condition on a row `t`.
+    Where(&'static str),
+    /// The statement that removes up to $3 of them, where other rows go with them.
+    Statement(&'static str),
 }
 
 pub const RULES: &[Rule] = &[
@@ -27,102 +37,152 @@ pub const RULES: &[Rule] = &[
         table: "ai.vectorizer_worker_process",
         keep_days: 7,
         what: "workers that went silent",
-        sql: "with gone as (
-                delete from ai.vectorizer_worker_process
+        outlived: Outlived::Statement("with outlived as (
+                select id from ai.vectorizer_worker_process
                 where last_heartbeat < coalesce($1, now()) - $2 and to_regclass('ai.pgai_lib_version') is null -- else it is pgai's
-                returning id)
-            delete from tributary.workers w where to_regclass('ai.pgai_lib_version') is null and (process_id in (select id from gone)
-                or not exists (select from ai.vectorizer_worker_process p where p.id = w.process_id))",
+                order by last_heartbeat limit $3),
+            gone as (delete from ai.vectorizer_worker_process where id in (select id from outlived) returning id)
+            delete from tributary.workers w where to_regclass('ai.pgai_lib_version') is null and w.process_id in (
+                select id from gone
+                union all
+                (select o.process_id from tributary.workers o
+                 where not exists (select from ai.vectorizer_worker_process p where p.id = o.process_id) limit $3))"),
     },
     Rule {
         table: "tributary.sessions",
         keep_days: 1,
         what: "sessions and sign-in links after they expired",
-        sql: "delete from tributary.sessions where expires_at < coalesce($1, now()) - $2",
+        outlived: Outlived::Where("expires_at < coalesce($1, now()) - $2 order by expires_at"),
+    },
+    Rule {
+        table: "tributary.api_keys",
+        keep_days: 30,
+        what: "keys made for frames after they expired",
+        outlived: Outlived::Where("expires_at < coalesce($1, now()) - $2 order by expires_at"),
     },
     Rule {
         table: "tributary.alerts",
         keep_days: 90,
         what: "alerts after they closed",
-        sql: "delete from tributary.alerts where closed_at < coalesce($1, now()) - $2",
+        outlived: Outlived::Where("closed_at < coalesce($1, now()) - $2"),
     },
     Rule {
         table: "tributary.channel_refusals",
         keep_days: 30,
         what: "what channels refused, and why",
-        sql: "delete from tributary.channel_refusals where created_at < coalesce($1, now()) - $2",
+        outlived: Outlived::Where("created_at < coalesce($1, now()) - $2 order by created_at"),
     },
     Rule {
         table: "tributary.activity_payloads",
         keep_days: 90,
         what: "untouched originals of events",
-        sql: "delete from tributary.activity_payloads where created_at < coalesce($1, now()) - $2",
+        outlived: Outlived::Where("created_at < coalesce($1, now()) - $2 order by created_at"),
     },
     Rule {
         table: "tributary.oauth_states",
         keep_days: 1,
         what: "ways back from a provider that nobody took",
-        sql: "with gone as (
-                delete from tributary.oauth_states where created_at < coalesce($1, now()) - $2 returning tenant_id, verifier_vault_id)
-            delete from tributary.vault v using gone where v.tenant_id = gone.tenant_id and v.id = gone.verifier_vault_id",
+        outlived: Outlived::Statement("with gone as (
+                delete from tributary.oauth_states where ctid = any (array(
+                    select ctid from tributary.oauth_states where created_at < coalesce($1, now()) - $2 order by created_at limit $3))
+                returning tenant_id, verifier_vault_id)
+            delete from tributary.vault v using gone where v.tenant_id = gone.tenant_id and v.id = gone.verifier_vault_id"),
     },
     Rule {
         table: "tributary.gates",
         keep_days: 1,
         what: "turns at providers after their last use",
-        sql: "delete from tributary.gates where used_at < coalesce($1, now()) - $2
-                and (closed_until is null or closed_until < coalesce($1, now()))",
+        outlived: Outlived::Where("used_at < coalesce($1, now()) - $2
+                and (closed_until is null or closed_until < coalesce($1, now()))"),
     },
     Rule {
         table: "public.source_events",
         keep_days: 30,
         what: "what happened to sources",
-        sql: "delete from public.source_events where at < coalesce($1, now()) - $2",
+        outlived: Outlived::Where("at < coalesce($1, now()) - $2 order by at"),
+    },
+    // Before the jobs, with which they would go: millions of rows in one statement.
+    Rule {
+        table: "tributary.sync_seen",
+        keep_days: 1,
+        what: "what full passes met, after they are over; of one that failed, after the next that is completed, or before its job goes",
+        outlived: Outlived::Where(
+            "t.job_id = any (array(
+                select j.id from public.sync_jobs j where j.finished_at < coalesce($1, now()) - $2 and (j.status <> 'failed' or exists (
+                    select from public.sync_jobs n where n.tenant_id = j.tenant_id and n.source_id = j.source_id and n.id > j.id
+                        and (n.status = 'completed' or j.finished_at < coalesce($1, now()) - 90 * $2)))))",
+        ),
     },
     Rule {
         table: "public.sync_jobs",
         keep_days: 90,
         what: "jobs that are over; the newest of each source stays",
-        sql: "delete from public.sync_jobs j where j.finished_at < coalesce($1, now()) - $2
-                and exists (select from public.sync_jobs n where n.tenant_id = j.tenant_id and n.source_id = j.source_id and n.id > j.id)",
+        outlived: Outlived::Where("t.finished_at < coalesce($1, now()) - $2
+                and exists (select from public.sync_jobs n where n.tenant_id = t.tenant_id and n.source_id = t.source_id and n.id > t.id)
+                and not exists (select from tributary.sync_seen s where s.job_id = t.id)"),
     },
     Rule {
         table: "public.sync_failures",
         keep_days: 90,
         what: "records that a person left out",
-        sql: "delete from public.sync_failures where skipped_at < coalesce($1, now()) - $2",
+        outlived: Outlived::Where("skipped_at < coalesce($1, now()) - $2"),
     },
     Rule {
         table: "pgmq.a_*",
         keep_days: 30,
         what: "skipped and cancelled items; dead ones stay until somebody decides",
-        sql: "delete from {a} where msg_id in (
-                select msg_id from {a} where archived_at < coalesce($1, now()) - $2 and headers ->> 'state' in ('skipped', 'cancelled')
-                order by archived_at limit 5000)",
+        outlived: Outlived::Where(
+            "archived_at < coalesce($1, now()) - $2 and headers ->> 'state' in ('skipped', 'cancelled') order by archived_at",
+        ),
     },
 ];
 
-/// Removes what has outlived its rule; returns how many rows went.
-pub async fn enforce(conn: &mut PgConnection, at: Option<DateTime<Utc>>, queues: &[Queue]) -> Result<u64> {
-    let mut gone = 0;
+/// The outcome of one rule: how many rows went, and why it ended early if it did.
+#[derive(Debug)]
+pub struct Swept {
+    pub table: String,
+    pub gone: u64,
+    pub error: Option<Error>,
+}
+
+/// Removes what has outlived its rule, rule by rule. `told` hears of every bite: the table, and how many rows went.
+pub async fn enforce(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    queues: &[Queue],
+    told: impl Fn(&str, u64),
+) -> Vec<Swept> {
+    let mut swept = Vec::new();
     for rule in RULES {
-        let keep = PgInterval { months: 0, days: rule.keep_days, microseconds: 0 };
-        let statements: Vec<Arc<str>> = if rule.sql.contains("{a}") {
-            queues.iter().map(|queue| rule.sql.replace("{a}", &format!("pgmq.a_{}", queue.name())).into()).collect()
-        } else {
-            vec![rule.sql.into()]
+        let tables: Vec<String> = match rule.table {
+            "pgmq.a_*" => queues.iter().map(|queue| format!("pgmq.a_{}", queue.name())).collect(),
+            table => vec![table.to_owned()],
         };
-        for sql in statements {
-            loop {
-                let step = sqlx::query(AssertSqlSafe(sql.clone())).bind(at).bind(keep).execute(&mut *conn).await?;
-                gone += step.rows_affected();
-                if step.rows_affected() == 0 {
-                    break;
+        for table in tables {
+            let mut gone = 0;
+            let error = loop {
+                match bite(conn, at, rule, &table).await {
+                    Ok(0) => break None,
+                    Ok(n) => {
+                        gone += n;
+                        told(&table, n);
+                    }
+                    Err(error) => break Some(error),
                 }
-            }
+            };
+            swept.push(Swept { table, gone, error });
         }
     }
-    Ok(gone)
+    swept
+}
+
+async fn bite(conn: &mut PgConnection, at: Option<DateTime<Utc>>, rule: &Rule, table: &str) -> Result<u64> {
+    let keep = PgInterval { months: 0, days: rule.keep_days, microseconds: 0 };
+    let sql = match rule.outlived {
+        Outlived::Where(which) => bites::delete(table, which),
+        Outlived::Statement(sql) => sql.to_owned(),
+    };
+    Ok(sqlx::query(AssertSqlSafe(sql)).bind(at).bind(keep).bind(BITE).execute(conn).await?.rows_affected())
 }
 
 #[cfg(test)]
@@ -132,14 +192,22 @@ mod tests {
     #[test]
     fn every_rule_is_about_its_own_table_and_asks_for_its_own_number() {
         for rule in RULES {
-            let table = if rule.table == "pgmq.a_*" { "{a}" } else { rule.table };
-            assert!(
-                rule.sql.contains(&format!("delete from {table} "))
-                    || rule.sql.contains(&format!("delete from {table}\n")),
-                "{rule:?}"
-            );
-            assert!(rule.sql.contains("$1") && rule.sql.contains("$2"), "{rule:?}");
-            assert!(!rule.sql.contains("interval"), "{rule:?}");
+            let sql = match rule.outlived {
+                Outlived::Where(which) => bites::delete(rule.table, which),
+                Outlived::Statement(sql) => sql.to_owned(),
+            };
+            assert!(sql.contains(&format!("delete from {} where", rule.table)), "{rule:?}");
+            assert!(["$1", "$2", "limit $3"].iter().all(|part| sql.contains(part)), "{rule:?}");
+            assert!(!sql.contains("interval"), "{rule:?}");
         }
+    }
+
+    #[test]
+    fn what_a_pass_met_goes_before_its_job() {
+        let place = |table| RULES.iter().position(|rule| rule.table == table).expect("a rule");
+        let (seen, jobs) = (place("tributary.sync_seen"), place("public.sync_jobs"));
+        assert!(seen < jobs, "a job would wait for another hour");
+        // The statement says that what a failed pass met goes after 90 times its own days.
+        assert_eq!(RULES[jobs].keep_days, 90 * RULES[seen].keep_days);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::queue::MOST_COUNTED;
 use crate::{OnConstraint as _, Result, Tx};
 
 /// An account at a provider, without its tokens.
@@ -25,7 +26,8 @@ pub struct Source {
     pub status: SourceStatus,
     pub status_message: Option<String>,
     pub status_at: DateTime<Utc>,
-    pub transport: String,
+    #[sqlx(try_from = "String")]
+    pub transport: Transport,
     pub token_expires_at: Option<DateTime<Utc>>,
     #[serde(skip)]
     pub cursors: Option<Value>,
@@ -39,16 +41,6 @@ pub struct Source {
     pub n_failures: i64,
     /// The job that is pending, running or paused.
     pub live_job: Option<Uuid>,
-}
-
-impl Source {
-    pub fn transport(&self) -> Transport {
-        match self.transport.as_str() {
-            "mcp" => Transport::Mcp,
-            "fixtures" => Transport::Fixtures,
-            _ => Transport::Rest,
-        }
-    }
 }
 
 /// Any row of `connected_sources`: an account, a channel, or the source for files and notes.
@@ -122,7 +114,16 @@ pub async fn insert(
 
 /// Lists accounts at providers, oldest first, or only one: those that the transaction's row security allows, of this tenant.
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, only: Option<SourceId>) -> Result<Vec<Source>> {
-    select(conn, tenant_id, only, true).await
+    select(conn, tenant_id, only, true, None).await
+}
+
+/// The same for pages, which look every few seconds: documents and failures are counted up to [`MOST_COUNTED`], which means "at least".
+pub async fn list_for_page(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    only: Option<SourceId>,
+) -> Result<Vec<Source>> {
+    select(conn, tenant_id, only, true, Some(MOST_COUNTED)).await
 }
 
 async fn select(
@@ -130,11 +131,13 @@ async fn select(
     tenant_id: TenantId,
     only: Option<SourceId>,
     is_counted: bool,
+    most: Option<i64>,
 ) -> Result<Vec<Source>> {
     Ok(sqlx::query_as(include_str!("sql/sources_list.sql"))
         .bind(tenant_id.0)
         .bind(only.map(|id| id.0))
         .bind(is_counted)
+        .bind(most)
         .fetch_all(conn)
         .await?)
 }
@@ -145,7 +148,7 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> 
 
 /// Reads a source without counting its documents and failures: those numbers are 0.
 pub async fn load(conn: &mut PgConnection, tenant_id: TenantId, id: SourceId) -> Result<Option<Source>> {
-    Ok(select(conn, tenant_id, Some(id), false).await?.pop())
+    Ok(select(conn, tenant_id, Some(id), false, None).await?.pop())
 }
 
 /// Finds the source of an account: the connected one, else the newest disconnected one. One that is being forgotten does not count.
@@ -345,7 +348,7 @@ pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Res
         "select s.tenant_id, s.id, extract(epoch from s.sync_every)::float8 as sync_every_secs
          from public.connected_sources s
          where s.status in ('active', 'provider_error') and s.next_sync_at <= coalesce($1, now())
-         order by s.next_sync_at limit 1 for update of s skip locked",
+         order by s.next_sync_at limit 1 for no key update of s skip locked",
     )
     .bind(at)
     .fetch_optional(conn)

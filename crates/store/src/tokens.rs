@@ -12,7 +12,7 @@ use crate::crash::{self, Point};
 use crate::vault::Vault;
 use crate::{Result, Tx};
 
-/// What is stored of a source's pair, without the pair.
+/// The stored facts about a source's pair of tokens, without the tokens.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Held {
     pub version: i64,
@@ -25,7 +25,7 @@ pub struct Held {
     #[sqlx(try_from = "String")]
     pub status: SourceStatus,
     pub status_message: Option<String>,
-    /// Somebody refreshes it now.
+    /// A process refreshes it now.
     pub is_leased: bool,
 }
 
@@ -50,12 +50,12 @@ pub async fn held(
     .await?)
 }
 
-/// What taking the lease gave.
+/// The result of taking the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
     /// Ours. `is_second`: an earlier refresh with the same pair ended nobody knows how.
     Taken { is_second: bool },
-    /// Somebody else's, or the version has moved.
+    /// Another process has the lease, or the version has changed.
     Theirs,
 }
 
@@ -110,7 +110,7 @@ pub async fn keep_lease(
     Ok(())
 }
 
-/// Lets the lease go. `is_known`: the pair was surely not exchanged; else whoever is next knows that it may have been.
+/// Releases the lease. `is_known`: the pair was certainly not exchanged; otherwise the next holder learns that it may have been.
 pub async fn end_lease(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -253,13 +253,15 @@ pub async fn expire(conn: &mut PgConnection, tenant_id: TenantId, source_id: Sou
     Ok(expired.rows_affected() == 1)
 }
 
-/// Removes pairs that were replaced a day ago; returns how many secrets went.
+/// Removes up to 1,000 secrets of pairs that were replaced a day ago; returns how many went.
 pub async fn collect(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<u64> {
     let gone = sqlx::query(
-        "delete from tributary.vault v
-         where v.replaced_at < coalesce($1, now()) - interval '24 hours'
-             and not exists (select from public.connected_sources s where s.tenant_id = v.tenant_id and s.id = v.source_id
-                 and v.id in (s.access_token_vault_id, s.refresh_token_vault_id))",
+        "delete from tributary.vault where ctid = any (array(
+             select v.ctid from tributary.vault v
+             where v.replaced_at < coalesce($1, now()) - interval '24 hours'
+                 and not exists (select from public.connected_sources s where s.tenant_id = v.tenant_id and s.id = v.source_id
+                     and v.id in (s.access_token_vault_id, s.refresh_token_vault_id))
+             limit 1000))",
     )
     .bind(at)
     .execute(conn)

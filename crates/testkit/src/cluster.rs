@@ -26,7 +26,12 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a server for this test alone, with fsync on.
     pub async fn private() -> Self {
-        Self::start(&bin_dir("PG_BIN_DIR"), &["shared_buffers=64MB"]).await
+        Self::private_by(&bin_dir("PG_BIN_DIR")).await
+    }
+
+    /// The same, by other programs.
+    pub async fn private_by(bin_dir: &Path) -> Self {
+        Self::start(bin_dir, &["shared_buffers=64MB"]).await
     }
 
     /// Starts a PostgreSQL 16 server, for migrations and contracts.
@@ -41,8 +46,10 @@ impl Cluster {
 
     async fn start(bin_dir: &Path, settings: &[&str]) -> Self {
         let dir = std::env::temp_dir().join(format!("tributary-test-{}", uuid::Uuid::now_v7().simple()));
+        // No `up` watches over a test's server.
+        let settings = [settings, &["restart_after_crash=on"]].concat();
         let embedded =
-            Embedded::new(&dir, bin_dir).expect("the pinned PostgreSQL; ./test fetches it").with_settings(settings);
+            Embedded::new(&dir, bin_dir).expect("the pinned PostgreSQL; ./test fetches it").with_settings(&settings);
         let running = embedded.start().await.expect("a server for tests");
         let watchdog = Mutex::new(Some(watchdog(running.postmaster_pid, &dir)));
         Self { embedded, dir, running: Mutex::new(running), watchdog }

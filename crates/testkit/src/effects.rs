@@ -60,17 +60,22 @@ async fn behave(kind: &str, lease: &Lease) -> Result<Option<Outcome>, Fault> {
         "spin" => loop {
             std::hint::spin_loop(); // never yields: it ends only with its process
         },
+        "hungry" => {
+            let mut hoard = Vec::new();
+            loop {
+                hoard.push(vec![0_u8; 16 << 20]); // until there is no memory left, which ends the process
+            }
+        }
         "panic" => panic!("told to panic"),
         "endless" => std::future::pending().await,
         _ => Ok(None),
     }
 }
 
-/// Stores the item's file. Whatever the last attempt left of it, the whole file is there afterwards.
+/// Stores the item's file. The whole file is there afterwards, even if the last attempt left a part of it.
 async fn keep_blob(env: &Env, item: Uuid) -> Result<(), Fault> {
     let (tenant_id, bytes) = (TenantId(item), bytes::Bytes::from(item.to_string().repeat(1_000)));
-    let mut conn = env.db.acquire().await?;
-    let key = env.blobs.put(&mut conn, tenant_id, bytes.clone()).await?;
+    let key = env.blobs.put(&env.db, tenant_id, bytes.clone()).await?;
     match env.blobs.get(tenant_id, &key).await? {
         Some(kept) if kept == bytes => Ok(()),
         _ => Err(Fault::Malformed { what: "what was put is not there".into() }),

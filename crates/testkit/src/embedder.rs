@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
-/// How the fake answers.
+/// The way in which the fake answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
     Well,

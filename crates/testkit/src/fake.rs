@@ -13,7 +13,7 @@ pub(crate) trait Serve: Send + Sync + 'static {
     fn serve(&self, asked: Asked, client: TcpStream) -> impl Future<Output = Option<()>> + Send;
 }
 
-/// Where the service listens, while it does.
+/// The address of the service while it listens.
 pub(crate) struct Host {
     pub address: SocketAddr,
     is_wanted: watch::Sender<bool>,
@@ -130,7 +130,7 @@ pub(crate) async fn pour(client: &mut TcpStream, content_type: &str) -> Option<(
     }
 }
 
-/// How to behave: for each of the next requests, and from then on.
+/// The manner of each of the next requests, and of all later ones.
 pub(crate) struct Script<M>(Mutex<(M, Vec<M>)>);
 
 impl<M: Clone> Script<M> {

@@ -28,16 +28,37 @@ impl Ledger {
 
     /// Every item that was acknowledged, and its kind.
     pub fn read(&self) -> HashMap<Uuid, String> {
-        let text = std::fs::read_to_string(&self.path).expect("a ledger that can be read");
-        text.lines()
-            .map(|line| line.split_once(' ').expect("item and kind"))
-            .map(|(item, kind)| (item.parse().expect("an item"), kind.to_owned()))
-            .collect()
+        entries(&std::fs::read_to_string(&self.path).expect("a ledger that can be read"))
     }
+}
+
+/// The whole entries of a ledger. A writer that was killed may have left half of one behind its last line end; it promised nothing yet.
+fn entries(text: &str) -> HashMap<Uuid, String> {
+    let (whole, _) = text.rsplit_once('\n').unwrap_or_default();
+    whole
+        .lines()
+        .map(|line| line.split_once(' ').expect("item and kind"))
+        .map(|(item, kind)| (item.parse().expect("an item"), kind.to_owned()))
+        .collect()
 }
 
 impl Drop for Ledger {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_an_entry_at_the_end_is_left_out() {
+        let item = Uuid::now_v7();
+        for rest in ["", "0198", "0198 o", &format!("{} o", Uuid::now_v7())] {
+            let found = entries(&format!("{item} ok\n{rest}"));
+            assert_eq!(found, HashMap::from([(item, "ok".to_owned())]), "{rest}");
+        }
+        assert!(entries("").is_empty() && entries("0198").is_empty());
     }
 }

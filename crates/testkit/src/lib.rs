@@ -4,6 +4,7 @@
 pub mod canary;
 pub mod chat;
 pub mod cluster;
+pub mod disk;
 pub mod effects;
 pub mod embedder;
 mod fake;
@@ -18,6 +19,7 @@ mod world;
 pub use canary::Canary;
 pub use chat::FakeChat;
 pub use cluster::Cluster;
+pub use disk::BadDisk;
 pub use embedder::FakeEmbedder;
 pub use ledger::Ledger;
 pub use recordings::FakeRecordings;

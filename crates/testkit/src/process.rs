@@ -11,7 +11,13 @@ use crate::wait_until;
 /// A worker process that is killed when the test ends.
 pub struct Worker(Child);
 
-/// How to start a worker.
+/// Whether SIGSTOP stopped a process: its own at a crash point, or the test's.
+pub fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+/// The options for starting a worker.
 pub struct Start<'a> {
     pub program: &'a str,
     pub args: &'a [&'a str],
@@ -49,10 +55,9 @@ impl Worker {
         kill(self.0.id(), signal);
     }
 
-    /// Whether SIGSTOP stopped it: its own at a crash point, or the test's.
+    /// See [`is_stopped`].
     pub fn is_stopped(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        is_stopped(self.0.id())
     }
 
     pub fn has_ended(&mut self) -> Option<ExitStatus> {

@@ -19,14 +19,16 @@ struct State {
     target: SocketAddr,
     /// The delay of every chunk, both ways.
     delay_ms: AtomicU64,
-    /// How many more COMMITs reach the server while their answer does not reach the client.
+    /// The number of further COMMITs that reach the server but whose answer does not reach the client.
     lost_commits: AtomicU32,
-    /// How many answers were lost so far.
+    /// The number of answers lost so far.
     commits_lost: AtomicU32,
     /// While true nothing passes and nothing closes.
     black_hole: watch::Sender<bool>,
     /// Counts up to reset every open connection.
     resets: watch::Sender<u32>,
+    /// Counts up to forget every open connection.
+    forgets: watch::Sender<u32>,
 }
 
 impl Proxy {
@@ -40,6 +42,7 @@ impl Proxy {
             commits_lost: 0.into(),
             black_hole: watch::Sender::new(false),
             resets: watch::Sender::new(0),
+            forgets: watch::Sender::new(0),
         });
         let accepting = state.clone();
         tokio::spawn(async move {
@@ -57,6 +60,12 @@ impl Proxy {
     /// Resets every connection that is open now.
     pub fn reset_all(&self) {
         self.state.resets.send_modify(|n| *n += 1);
+    }
+
+    /// Carries nothing more on any connection that is open now, for good, and tells neither side. New ones are carried: as after a
+    /// fail-over, or behind a NAT that has forgotten.
+    pub fn forget_all(&self) {
+        self.state.forgets.send_modify(|n| *n += 1);
     }
 
     /// While true nothing passes either way, and neither side is told.
@@ -78,13 +87,21 @@ async fn carry(client: TcpStream, state: Arc<State>) {
     let Ok(server) = TcpStream::connect(state.target).await else { return };
     let (_, _) = (client.set_nodelay(true), server.set_nodelay(true));
     let mut resets = state.resets.subscribe();
+    let mut forgets = state.forgets.subscribe();
     let (client_in, client_out) = client.into_split();
     let (server_in, server_out) = server.into_split();
     let (losing, lost) = watch::channel(false);
+    // Pinned here, because they own the sockets: those of a forgotten connection stay open.
+    let up = pump(client_in, server_out, &state, Some(losing));
+    let down = pump_back(server_in, client_out, &state, lost);
+    tokio::pin!(up, down);
     tokio::select! {
-        () = pump(client_in, server_out, &state, Some(losing)) => {}
-        () = pump_back(server_in, client_out, &state, lost) => {}
+        () = &mut up => {}
+        () = &mut down => {}
         _ = resets.changed() => {}
+        _ = forgets.changed() => {
+            let _ = resets.changed().await;
+        }
     }
     // Both halves drop here. The sockets close with unread data, so the kernel sends a reset.
 }

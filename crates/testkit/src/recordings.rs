@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
-/// How the fake answers.
+/// The way in which the fake answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manner {
     /// With a second of a tone.

@@ -8,8 +8,8 @@ use engine::config::LogFormat;
 use tracing_subscriber::EnvFilter;
 
 pub fn start(config: &Config) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.log).with_context(|| format!("LOG={:?} is no filter", config.log))?;
-    // The database driver notes every slow statement with its text; that is for whoever asks for it.
+    let filter = EnvFilter::try_new(&config.log).with_context(|| format!("LOG={:?} is not a filter", config.log))?;
+    // The database driver logs every slow statement with its text; that is shown only on request.
     let filter = if config.log.contains("sqlx") { filter } else { filter.add_directive("sqlx=error".parse()?) };
     // The MCP library tells what servers say, which is theirs to write and nobody's here to log.
     let filter = if config.log.contains("rmcp") { filter } else { filter.add_directive("rmcp=off".parse()?) };

@@ -6,6 +6,7 @@ mod logging;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    end_with_the_reader();
     // Two threads of work are plenty for a program that waits for a database; fewer stacks keep it small.
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -25,6 +26,19 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Ends the program when nobody reads its output any more, as `head` does after ten lines. Printing panics then. The code is the one that
+/// shells show for programs that the signal SIGPIPE ends.
+fn end_with_the_reader() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload_as_str().unwrap_or_default();
+        if said.starts_with("failed printing to stdout") && said.contains("Broken pipe") {
+            std::process::exit(141);
+        }
+        others(panic);
+    }));
 }
 
 /// Prints the error and its causes, each once, and the hint last.

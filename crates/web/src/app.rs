@@ -1,5 +1,6 @@
 //! The state that every handler shares.
 
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +8,19 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 use domain::Notice;
 use engine::Env;
-use engine::intake::Intake;
+use engine::intake::{Intake, PerMinute};
 use engine::work::Stop;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::api::auth::Callers;
 use crate::api::events;
-use crate::api::health::Gauges;
+use crate::api::health::{Gauges, Readiness};
+use crate::caps::{Held, PerCaller, Recent};
 use crate::edge;
 use crate::realtime::feed::Feed;
 use crate::ring::Ring;
-use crate::ui::signin::Failures;
 
-/// How long it may take to learn who is calling.
+/// The time limit for identifying the caller.
 pub(crate) const AUTH_LIMIT: Duration = Duration::from_secs(4);
 
 /// Cloning shares it.
@@ -38,7 +39,13 @@ pub(crate) struct Inner {
     /// The policy of every answer.
     pub policy: HeaderValue,
     pub gauges: Gauges,
-    pub failures: Failures,
+    pub readiness: Recent<Readiness>,
+    /// Sign-ins that failed, by network.
+    pub failures: PerMinute<IpAddr>,
+    /// Connections, and requests that come through a trusted proxy, by network.
+    pub addresses: Held<IpAddr>,
+    pub streams: PerCaller,
+    pub searches: PerCaller,
     pub intake: Intake,
 }
 
@@ -54,7 +61,11 @@ impl App {
             ring: Ring::new(events::RING, |_| 1),
             feed: Feed::default(),
             gauges: Gauges::default(),
-            failures: Failures::default(),
+            readiness: Recent::new(Readiness::good_for),
+            failures: PerMinute::default(),
+            addresses: Held::default(),
+            streams: PerCaller::default(),
+            searches: PerCaller::default(),
         }))
     }
 }

@@ -1,7 +1,9 @@
 //! The one middleware: request id, span, metrics, time limit, panics, headers, and problems written as the reader wants them.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -12,13 +14,16 @@ use axum::http::header::{
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use engine::intake::network;
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use crate::api::error::{ApiError, Problem, Reader};
 use crate::api::rest;
 use crate::app::App;
+use crate::caps::{Hold, holding};
 use crate::heads::Doubt;
+use crate::server::{CallerAddress, ConnectionPermit, MAX_OF_ADDRESS, Peer, client_address};
 use crate::terms::Terms;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -26,14 +31,26 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
 
+/// The policy of a file that others sent. It is to be saved; opened by itself, it can load and run nothing.
+pub(crate) const FILE_POLICY: &str = "default-src 'none'; sandbox";
+
 /// The content security policy of our answers. Only the sites that `EMBED_ORIGINS` names may frame them.
 pub(crate) fn policy(config: &engine::Config) -> HeaderValue {
     let framed_by = if config.embed_origins.is_empty() { "'none'".into() } else { config.embed_origins.join(" ") };
     HeaderValue::try_from(format!("{POLICY} {framed_by}")).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
-pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
+    let mut proxied = Ok(None);
+    if let Some(Peer(peer)) = request.extensions().get().copied() {
+        let address = client_address(peer.ip(), request.headers(), &app.env.config);
+        request.extensions_mut().insert(CallerAddress(address));
+        proxied = hold_of_proxied(&app, peer.ip(), address);
+    }
+    if let (Ok(Some(hold)), Some(place)) = (&proxied, request.extensions_mut().get_mut::<ConnectionPermit>()) {
+        place.give_to(hold.clone()); // a socket outlives its request
+    }
     let id = request_id(request.headers());
     let method = method_label(request.method());
     // The route, not the path: a path can hold an id, a query a key, and labels must stay few.
@@ -48,11 +65,19 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
     let is_upgrade = request.headers().contains_key(UPGRADE);
     let is_doubtful = request.extensions().get::<Doubt>().is_some_and(Doubt::is_raised);
     let terms = Terms::new(&app.env.config);
-    let response = if is_doubtful {
-        let twice = "it says its length twice, in Content-Length and in Transfer-Encoding";
-        ApiError::Malformed(StatusCode::BAD_REQUEST, twice.into()).into_response()
-    } else {
-        bounded(terms.clone(), request, next).instrument(span.clone()).await
+    let response = match proxied {
+        _ if is_doubtful => {
+            let twice = "it says its length twice, in Content-Length and in Transfer-Encoding";
+            ApiError::Malformed(StatusCode::BAD_REQUEST, twice.into()).into_response()
+        }
+        Err(refused) => refused.into_response(),
+        Ok(hold) => {
+            let response = bounded(terms.clone(), request, next).instrument(span.clone()).await;
+            match hold {
+                Some(hold) => response.map(|body| holding(body, hold)),
+                None => response,
+            }
+        }
     };
     let mut response = span.in_scope(|| Problem::write(response, &reader, &id));
     protect(response.headers_mut(), &app, &id);
@@ -74,6 +99,22 @@ pub(crate) async fn edge(State(app): State<App>, request: Request, next: Next) -
         tracing::debug!(status = status.as_u16(), duration_ms, "{method} {route} answered {}", status.as_u16())
     });
     response
+}
+
+/// Counts a request that comes through a trusted proxy for its caller's address. The proxy's connections are everybody's, so they are not
+/// counted for it.
+fn hold_of_proxied(app: &App, peer: IpAddr, caller: IpAddr) -> Result<Option<Arc<Hold<IpAddr>>>, ApiError> {
+    let config = &app.env.config;
+    if !config.is_trusted_proxy(peer) || config.is_trusted_proxy(caller) {
+        return Ok(None);
+    }
+    match app.addresses.take(network(caller), MAX_OF_ADDRESS) {
+        Some(hold) => Ok(Some(Arc::new(hold))),
+        None => {
+            metrics::counter!("tributary_http_connections_refused_total").increment(1);
+            Err(ApiError::AtOnce("this address has enough requests under way", 1))
+        }
+    }
 }
 
 /// The handler's answer, or a problem when it takes too long or panics. An event stream or a socket answers at once and then goes

@@ -5,6 +5,7 @@
 
 pub mod api;
 mod app;
+mod caps;
 mod edge;
 mod heads;
 mod realtime;

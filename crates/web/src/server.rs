@@ -9,6 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::HeaderMap;
 use engine::Env;
+use engine::intake::network;
 use engine::work::Stop;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -16,27 +17,50 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::api::{events, router};
 use crate::app::App;
+use crate::caps::Hold;
 use crate::heads::Watched;
 use crate::realtime::feed;
 
 /// The largest number of connections. More wait in the kernel's queue.
 const MAX_CONNECTIONS: u32 = 4_096;
+/// The largest number of one address. A trusted proxy has no such limit; of its requests, each caller has as many under way.
+pub(crate) const MAX_OF_ADDRESS: usize = MAX_CONNECTIONS as usize / 2;
 /// The time from the first byte of a request to the end of its headers, and the time for which an idle connection is kept.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64 * 1024;
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// The other end of the connection: a proxy, or the caller itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub SocketAddr);
 
-/// A connection's permit among [`MAX_CONNECTIONS`]. A WebSocket that outlives its request keeps it.
-pub(crate) type Place = Arc<OwnedSemaphorePermit>;
+/// The caller's address, as far as our proxies tell it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallerAddress(pub IpAddr);
+
+/// The permit of a connection: its own among [`MAX_CONNECTIONS`], and its hold among those of its address. A WebSocket that outlives its
+/// request keeps it. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct ConnectionPermit {
+    _permit: Arc<OwnedSemaphorePermit>,
+    /// None: a trusted proxy's.
+    _address: Option<Arc<Hold<IpAddr>>>,
+}
+
+impl ConnectionPermit {
+    /// Gives the permit of a proxy's connection to one of its callers, for one request.
+    pub fn give_to(&mut self, caller: Arc<Hold<IpAddr>>) {
+        self._address = Some(caller);
+    }
+}
 
 /// Returns the caller's address. Each of our proxies appends its caller to `X-Forwarded-For`; earlier entries come from the caller and
 /// are not trusted.
@@ -70,6 +94,7 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
     background.spawn(tidy(app.metrics.clone()));
     background.spawn(app.intake.clone().commit());
     background.spawn(app.intake.clone().note_refusals());
+    let (config, addresses) = (app.env.config.clone(), app.addresses.clone());
     let router = router::build(app);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
     let mut connections = JoinSet::new();
@@ -85,9 +110,16 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
                 continue;
             }
         };
-        let (router, stop) = (router.clone(), stop.clone());
-        connections.spawn(connection(stream, peer, Arc::new(permit), router, stop));
         while connections.try_join_next().is_some() {}
+        let is_proxy = config.is_trusted_proxy(peer.ip());
+        let hold = if is_proxy { None } else { addresses.take(network(peer.ip()), MAX_OF_ADDRESS) };
+        if hold.is_none() && !is_proxy {
+            connections.spawn(refuse(stream));
+            continue;
+        }
+        let place = ConnectionPermit { _permit: Arc::new(permit), _address: hold.map(Arc::new) };
+        let (router, stop) = (router.clone(), stop.clone());
+        connections.spawn(connection(stream, peer, place, router, stop));
     }
     drop(listener);
     // All permits are free again when every connection has ended, including those that became sockets.
@@ -98,6 +130,12 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
     Ok(())
 }
 
+/// Answers a connection that is one too many of its address, and reads nothing.
+async fn refuse(mut stream: TcpStream) {
+    metrics::counter!("tributary_http_connections_refused_total").increment(1);
+    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(TOO_MANY)).await;
+}
+
 /// Runs the upkeep of metrics, because observations pile up if nobody scrapes them.
 async fn tidy(metrics: PrometheusHandle) {
     loop {
@@ -106,7 +144,7 @@ async fn tidy(metrics: PrometheusHandle) {
     }
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, place: Place, router: Router, stop: Stop) {
+async fn connection(stream: TcpStream, peer: SocketAddr, place: ConnectionPermit, router: Router, stop: Stop) {
     let _ = stream.set_nodelay(true); // only slower without
     let (stream, doubt) = Watched::new(stream);
     let router = TowerToHyperService::new(router);

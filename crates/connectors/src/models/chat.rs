@@ -103,7 +103,7 @@ impl ChatClient {
             _ => {}
         }
         serde_json::from_str(&choice.message.content.unwrap_or_default())
-            .map_err(|_| wrong("gave an answer that is no JSON"))
+            .map_err(|_| wrong("gave an answer that is not JSON"))
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Embedded {
     pub calls: usize,
     /// Tokens as the service counts them; `None` if it does not say.
     pub tokens: Option<u64>,
-    /// Why the remaining vectors are missing. Those before it are paid for.
+    /// The reason why the remaining vectors are missing. Those before it are paid for.
     pub fault: Option<Fault>,
 }
 

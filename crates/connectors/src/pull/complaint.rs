@@ -41,7 +41,7 @@ pub struct Complaint {
     pub meaning: Meaning,
     /// The provider's own word for it, where that is a plain word.
     pub code: Option<String>,
-    /// How long to wait where the answer has no `Retry-After`.
+    /// The time to wait where the answer has no `Retry-After`.
     pub wait: Duration,
     /// The provider's time, as the body tells it.
     pub told_at: Option<DateTime<Utc>>,

@@ -73,7 +73,7 @@ impl Fixtures {
 /// The records of each page.
 fn pages(kind: &Kind) -> Result<Vec<Vec<Value>>, PullError> {
     let Some(sample) = &kind.sample else { return Ok(Vec::new()) };
-    let unreadable = |_| PullError::Unreadable { what: "the sample data is no JSON".to_owned(), raw: String::new() };
+    let unreadable = |_| PullError::Unreadable { what: "the sample data is not JSON".to_owned(), raw: String::new() };
     let pages: Vec<Value> = serde_json::from_str(sample.pages).map_err(unreadable)?;
     let records = |page: &Value| page.pointer(sample.records).and_then(Value::as_array).cloned().unwrap_or_default();
     Ok(pages.iter().map(records).collect())

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::Secret;
+use domain::text::replace_nul;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
@@ -19,13 +20,13 @@ use crate::http::{answered_at, io_kind, retry_after};
 
 /// The longest wait, whatever the provider asks for.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
-/// Of an answer that cannot be read, for a person.
+/// The part of an unreadable answer that is kept for a person.
 const RAW_MAX_BYTES: usize = 16 * 1024;
 const COMPLAINT_MAX_BYTES: usize = 64 * 1024;
 
-/// How much an answer may take.
+/// Limits on an answer.
 #[derive(Clone, Copy)]
-pub(super) struct Bounds {
+pub struct Bounds {
     pub total: Duration,
     /// Between two pieces of the body.
     pub idle: Duration,
@@ -33,9 +34,6 @@ pub(super) struct Bounds {
 }
 
 const JSON: Bounds = Bounds { total: Duration::from_secs(60), idle: Duration::from_secs(20), bytes: 32 * 1024 * 1024 };
-/// Google exports 10 MB at most.
-const EXPORT: Bounds =
-    Bounds { total: Duration::from_secs(120), idle: Duration::from_secs(20), bytes: 10 * 1024 * 1024 + 64 * 1024 };
 
 /// The API of a provider.
 pub struct Api {
@@ -43,18 +41,17 @@ pub struct Api {
     base_url: String,
     provider: Provider,
     pub(super) json: Bounds,
-    pub(super) export: Bounds,
 }
 
 /// A good answer of a provider's API.
 #[derive(Debug)]
 pub struct ApiAnswer<T> {
     pub body: T,
-    /// By the provider's clock.
+    /// The time of the answer by the provider's clock.
     pub answered_at: Option<DateTime<Utc>>,
 }
 
-/// Why there is no good answer. The meaning of a lasting refusal depends on the request; unless the caller knows better it is
+/// The reasons why there is no good answer. The meaning of a lasting refusal depends on the request; unless the caller knows better it is
 /// [`PullError::Forbidden`].
 #[derive(Debug)]
 pub enum Refused {
@@ -86,13 +83,7 @@ impl From<Refused> for PullError {
 impl Api {
     /// `base_url` may end with a slash.
     pub fn new(http: &Http, base_url: &str, provider: Provider) -> Self {
-        Self {
-            http: http.clone(),
-            base_url: base_url.trim_end_matches('/').to_owned(),
-            provider,
-            json: JSON,
-            export: EXPORT,
-        }
+        Self { http: http.clone(), base_url: base_url.trim_end_matches('/').to_owned(), provider, json: JSON }
     }
 
     /// The provider, as people call it.
@@ -124,16 +115,17 @@ impl Api {
         self.json(account, limits, request).await
     }
 
-    /// Fetches a file.
+    /// Fetches a file within `bounds`.
     pub async fn download(
         &self,
         account: &Account<'_>,
         limits: &[&'static Limit],
         path: &str,
         query: &[(&str, &str)],
+        bounds: Bounds,
     ) -> Result<Vec<u8>, Refused> {
         let request = self.request(Method::GET, path, query)?;
-        let (headers, body) = self.ask(account, limits, request, self.export).await?;
+        let (headers, body) = self.ask(account, limits, request, bounds).await?;
         if is_page(&headers) {
             return Err(self.unreadable("a web page instead of a file", &body, account.token).into());
         }
@@ -166,7 +158,7 @@ impl Api {
             Ok(parsed) => Ok(ApiAnswer { body: parsed, answered_at: answered_at(&headers) }),
             Err(error) if error.is_data() => wrong("an answer of another form"),
             Err(error) if error.is_eof() => wrong("an answer that is cut off"),
-            Err(_) => wrong("an answer that is no JSON"),
+            Err(_) => wrong("an answer that is not JSON"),
         }
     }
 
@@ -275,7 +267,7 @@ fn is_page(headers: &HeaderMap) -> bool {
 fn beginning(body: &[u8], token: &Secret) -> String {
     let token = token.reveal();
     // A little more at first, so that the end does not cut the token in two.
-    let text = String::from_utf8_lossy(&body[..body.len().min(RAW_MAX_BYTES + token.len())]).replace('\0', "\u{fffd}");
+    let text = replace_nul(&String::from_utf8_lossy(&body[..body.len().min(RAW_MAX_BYTES + token.len())]));
     let mut text = if token.is_empty() { text } else { text.replace(token, "***") };
     text.truncate(text.floor_char_boundary(RAW_MAX_BYTES));
     text

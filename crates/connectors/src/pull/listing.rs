@@ -59,7 +59,7 @@ pub(super) struct Listing<L> {
     pub lister: L,
     /// The account, where there is only one. Otherwise it is the one that the caller asks with.
     pub identity: Option<Identity>,
-    /// How many records a first pass reads, where there is a cap.
+    /// The number of records that a first pass reads, where there is a cap.
     pub first_max: Option<usize>,
 }
 

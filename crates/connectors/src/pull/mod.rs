@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use self::clients::{ClientFacts, Told, client_facts, rolled_up};
 pub use self::fixtures::fixtures;
-pub use self::http::{Api, ApiAnswer, Refused};
+pub use self::http::{Api, ApiAnswer, Bounds, Refused};
 pub use self::mcp::mcp;
 pub use self::settings::{Setting, Settings};
 pub use self::spec::{Provider, ProviderSpec};
@@ -39,7 +39,7 @@ pub use self::spec::{Provider, ProviderSpec};
 /// description here.
 pub static ALL: &[Provider] = &[&hubspot::SPEC, &drive::SPEC, &quickbooks::SPEC];
 
-/// How far a delta reaches back before the moment that it starts from: a record that changed just then may not have been in the provider's
+/// The time that a delta reaches back before its starting moment: a record that changed just then may not have been in the provider's
 /// index.
 const OVERLAP: TimeDelta = TimeDelta::minutes(5);
 
@@ -75,7 +75,7 @@ pub struct RawItem {
     pub external_id: String,
     /// One of the provider's [`ProviderSpec::document_types`].
     pub document_type: &'static str,
-    /// As the provider spells it; a file's text is under `text`.
+    /// The record as the provider spells it; a file's text is under `text`.
     pub payload: Value,
     pub source_created_at: Option<DateTime<Utc>>,
     pub source_updated_at: Option<DateTime<Utc>>,
@@ -99,7 +99,7 @@ pub struct Item {
 pub struct Failed {
     /// Its external id, else `<object>:?<n>`.
     pub external_id: String,
-    /// In words of ours.
+    /// The reason, in our own words.
     pub reason: String,
     /// The record, as far as it is JSON.
     pub payload: Value,
@@ -123,7 +123,7 @@ pub struct Page {
     pub note: Option<String>,
 }
 
-/// Why there is no page.
+/// The reasons why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
     #[error("{who} asked us to wait {} s", retry_after.as_secs())]
@@ -173,7 +173,7 @@ pub trait Connector: Send + Sync {
         place: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<Page, PullError>>;
 
-    /// How many records [`Connector::find`] is asked for at most.
+    /// The largest number of records that [`Connector::find`] is asked for.
     fn find_max(&self) -> usize {
         100
     }

@@ -51,7 +51,7 @@ pub struct Grant {
     pub scopes: Vec<String>,
 }
 
-/// Why there is no grant.
+/// The reasons why there is no grant.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The code or the refresh token is no longer good: a person has to connect again.

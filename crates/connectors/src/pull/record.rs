@@ -46,7 +46,7 @@ pub fn buried(raw: RawItem, mentions: Vec<String>) -> Item {
 }
 
 pub fn object(record: &Value) -> Result<&Fields, String> {
-    record.as_object().ok_or_else(|| "it is no object".to_owned())
+    record.as_object().ok_or_else(|| "it is not an object".to_owned())
 }
 
 /// An id that is safe in a path, a query and a row.
@@ -75,7 +75,7 @@ pub fn text(fields: &Fields, key: &str) -> Result<Option<String>, String> {
         Some(Value::String(text)) => replace_nul(text),
         Some(Value::Number(number)) => whole(number).to_string(),
         Some(Value::Bool(is)) => is.to_string(),
-        Some(_) => return Err(format!("its {key} is no text")),
+        Some(_) => return Err(format!("its {key} is not a text")),
     };
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
@@ -84,7 +84,7 @@ pub fn number(fields: &Fields, key: &str) -> Result<Option<Number>, String> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Number(number)) => Ok(Some(whole(number))),
-        Some(_) => Err(format!("its {key} is no number")),
+        Some(_) => Err(format!("its {key} is not a number")),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn part<'a>(fields: &'a Fields, key: &str) -> Result<Option<&'a Fields>, Str
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(part)) => Ok(Some(part)),
-        Some(_) => Err(format!("its {key} is no object")),
+        Some(_) => Err(format!("its {key} is not an object")),
     }
 }
 

@@ -179,13 +179,17 @@ mod tests {
         let ids: Vec<&str> = items.iter().map(|item| item.raw.external_id.as_str()).collect();
         assert_eq!(ids, ["contact:1", "contact:4"]);
         let reasons: Vec<&str> = failed.iter().map(|failed| failed.reason.as_str()).collect();
-        assert_eq!(reasons, ["it does not parse", "it is larger than 1 MiB", "it does not parse", "it is no object"]);
+        assert_eq!(
+            reasons,
+            ["it does not parse", "it is larger than 1 MiB", "it does not parse", "it is not an object"]
+        );
         let names: Vec<&str> = failed.iter().map(|failed| failed.external_id.as_str()).collect();
         assert_eq!((names[1], names[2]), ("contact:3", "contact:5"), "its id can be read");
         assert!(names[0].starts_with("contact:?") && names[3].starts_with("contact:?"), "{names:?}");
         assert!(failed.iter().all(|failed| failed.payload.to_string().len() < 8_000));
     }
 
+    /// F20.
     #[test]
     fn a_page_of_a_million_rows_is_no_page() {
         for (rows, is_page) in [(0, true), (MOST, true), (MOST + 1, false), (1_000_000, false)] {

@@ -56,7 +56,7 @@ impl Settings {
         self.0.insert(env.to_owned(), Secret::new(value.into()));
     }
 
-    /// Has a setting at its default again.
+    /// Resets a setting to its default.
     pub fn remove(&mut self, env: &str) {
         self.0.remove(env);
     }

@@ -28,15 +28,15 @@ pub type Blank = (&'static str, fn() -> Value);
 pub struct ProviderSpec {
     /// Stored in rows and part of addresses: lower case, never renamed.
     pub name: &'static str,
-    /// As people call it.
+    /// Its name for people.
     pub label: &'static str,
-    /// What a source of it brings, for a person, such as "Documents and sheets".
+    /// The content that a source of it brings, for a person, such as "Documents and sheets".
     pub brings: &'static str,
     /// Every setting, in the order in which `tributary config` prints them.
     pub settings: &'static [&'static Setting],
-    /// How a person connects an account on the provider's own pages. None: by a key alone.
+    /// The way to connect an account on the provider's own pages. None: by a key alone.
     pub oauth: Option<Oauth>,
-    /// How a person connects an account by a key that they make at the provider. None: the provider has no such keys.
+    /// The way to connect an account by a key that a person makes at the provider. None: the provider has no such keys.
     pub key: Option<Key>,
     /// Every limit on requests.
     pub limits: &'static [&'static Limit],
@@ -50,7 +50,7 @@ pub struct ProviderSpec {
     pub item: fn(RawItem) -> Item,
     /// Whether a listed record is of a kind that is not read, and so is not missed either.
     pub is_passed_over: fn(&Value) -> bool,
-    /// How many records one look-up asks for at most, over MCP and sample data.
+    /// The largest number of records in one look-up, over MCP and sample data.
     pub find_max: usize,
     /// The cap on a first sync, where there is one.
     pub first_sync: Option<FirstSync>,
@@ -59,19 +59,21 @@ pub struct ProviderSpec {
     /// Whether the provider refuses a used-up quota of a month in the same words as that of a minute. The longer one is known by waits
     /// that do not help.
     pub hides_long_quota: bool,
-    /// What records say of clients, by document type; types that are not listed say nothing.
+    /// The facts that records state about clients, by document type; types that are not listed say nothing.
     pub clients: &'static [(&'static str, Says)],
+    /// The fields of an address among those facts, in the order of a letter. Empty if it states none.
+    pub address_fields: &'static [&'static str],
     /// Reads the answer to a request that failed, by its status and body.
     pub complaint: fn(u16, &[u8]) -> Complaint,
     /// Finds a refusal in the body of an answer with a good status, where the provider hides some there.
     pub hidden_complaint: Option<FindComplaint>,
-    /// How it is read through an MCP server. None: nobody has mapped the tools of one.
+    /// The way to read it through an MCP server. None: no server's tools are mapped.
     pub mcp: Option<Mcp>,
     /// Makes the connector that reads the provider's own API.
     pub rest: fn(&Http, &Settings) -> Arc<dyn Connector>,
 }
 
-/// How accounts are connected by OAuth, and how the provider departs from it.
+/// The way to connect accounts by OAuth, including the provider's departures from it.
 pub struct Oauth {
     pub client_id: &'static Setting,
     pub client_secret: &'static Setting,
@@ -86,11 +88,11 @@ pub struct Oauth {
     pub account_parameter: Option<&'static str>,
     /// Reads a refusal that has no error code of OAuth's, by its status and JSON.
     pub refusal: fn(u16, &Value) -> Option<GrantError>,
-    /// How our app at the provider is made, as the end of a sentence that begins with "To that end".
+    /// The steps that create our app at the provider, as the end of a sentence that begins with "To that end".
     pub setup: &'static str,
 }
 
-/// Where a token request carries the client's id and secret.
+/// The part of a token request that carries the client's id and secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientProof {
     Form,
@@ -99,11 +101,11 @@ pub enum ClientProof {
 
 /// A key that a person makes at the provider.
 pub struct Key {
-    /// Whose key it is there, such as "a private app".
+    /// The owner of the key at the provider, such as "a private app".
     pub of: &'static str,
-    /// Where it is found and what it must allow.
+    /// The place where a person finds it, and the permissions that it needs.
     pub hint: &'static str,
-    /// What it begins with.
+    /// Its first characters.
     pub placeholder: &'static str,
 }
 
@@ -115,7 +117,7 @@ pub struct Kind {
     pub list: &'static str,
     /// The method that fetches records by id.
     pub get: &'static str,
-    /// How many records one call of `get` fetches at most.
+    /// The largest number of records in one call of `get`.
     pub batch: usize,
     pub sample: Option<Sample>,
 }
@@ -124,7 +126,7 @@ pub struct Kind {
 pub struct Sample {
     /// A JSON array of answers.
     pub pages: &'static str,
-    /// Where the records are in each answer, as a JSON pointer.
+    /// A JSON pointer to the records in each answer.
     pub records: &'static str,
     /// Adds to a record what the provider tells by another request.
     pub complete: Option<fn(&mut Value)>,
@@ -133,11 +135,11 @@ pub struct Sample {
 /// A cap on a first sync.
 pub struct FirstSync {
     pub max: &'static Setting,
-    /// What is counted, such as "files".
+    /// The things that are counted, such as "files".
     pub things: &'static str,
 }
 
-/// What the records of a type say of clients.
+/// The facts that the records of a type state about clients.
 #[derive(Clone, Copy)]
 pub enum Says {
     /// Each record is a client. The facts come from it and from every related record; see [`super::client_facts`].
@@ -146,7 +148,7 @@ pub enum Says {
     IsOfClients,
 }
 
-/// How a provider is read through an MCP server.
+/// The way to read a provider through an MCP server.
 pub struct Mcp {
     /// The server, as people call it.
     pub server: &'static str,

@@ -50,7 +50,7 @@ pub fn same_page(who: &'static str) -> PullError {
 mod tests {
     use super::*;
 
-    /// How many pages were asked for until the circle was met.
+    /// Returns the number of pages that were requested before the circle was noticed.
     fn pages_until_met(straight: usize, circle: usize) -> usize {
         let token = |step: usize| {
             let place = if step < straight { step } else { straight + (step - straight) % circle };
@@ -88,5 +88,6 @@ mod tests {
             let read: Trail = serde_json::from_value(stored).expect("a trail");
             trail = follow("Acme", Some(read), step.to_string()).expect("a new token");
         }
+        follow("Acme", Some(trail), "4999".into()).expect_err("a repeated token, after the trail was stored");
     }
 }

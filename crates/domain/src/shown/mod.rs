@@ -1,8 +1,8 @@
-//! What people read, on a page or in a terminal: numbers, times and sizes in words, and text from outside made safe to show.
+//! Text for people, on a page or in a terminal: numbers, times and sizes in words, and text from outside made safe to show.
 
 mod numbers;
 
-pub use numbers::{bytes, dollars, duration, money, number, plural, rate, relative, span};
+pub use numbers::{bytes, counted, dollars, duration, interval, money, number, plural, rate, relative, span};
 
 /// Shows text on one line. Characters that are invisible or change the reading direction are shown instead of applied, so that no text
 /// can imitate another.

@@ -16,6 +16,11 @@ pub fn number(n: i64) -> String {
     out
 }
 
+/// A count that stops at `most`: from there on it only says that there are at least as many.
+pub fn counted(n: i64, most: i64) -> String {
+    if n < most { number(n) } else { format!("{}+", number(most)) }
+}
+
 /// `1 job`, `1,204 jobs`.
 pub fn plural(n: i64, one: &str, many: &str) -> String {
     format!("{} {}", number(n), if n == 1 { one } else { many })
@@ -72,6 +77,16 @@ pub fn span(secs: i64) -> String {
     }
 }
 
+/// The length between two runs, in the largest unit that fits it exactly: `90 s`, `15 min`, `1 h`, `1 d`.
+pub fn interval(secs: i64) -> String {
+    match secs {
+        secs if secs > 0 && secs % 86_400 == 0 => format!("{} d", secs / 86_400),
+        secs if secs > 0 && secs % 3_600 == 0 => format!("{} h", secs / 3_600),
+        secs if secs > 0 && secs % 60 == 0 => format!("{} min", secs / 60),
+        secs => span(secs),
+    }
+}
+
 /// A short length of time, to a tenth of a second: `0.4 s`. A longer one as [`span`] says it.
 pub fn duration(length: TimeDelta) -> String {
     match length.num_milliseconds() {
@@ -89,7 +104,7 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// How many a second: `1.5`, `2,500`.
+/// A rate per second: `1.5`, `2,500`.
 pub fn rate(per_second: f64) -> String {
     if per_second < 10.0 { format!("{per_second:.1}") } else { number(per_second.round() as i64) }
 }
@@ -133,6 +148,25 @@ mod tests {
             [json!("about a million"), json!("NaN"), json!("inf"), json!(""), json!(null), json!([1]), json!(1e300)]
         {
             assert_eq!(money(&odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn intervals_have_the_largest_unit_that_fits_exactly() {
+        for (secs, words) in [
+            (0, "0 s"),
+            (45, "45 s"),
+            (60, "1 min"),
+            (90, "90 s"),
+            (900, "15 min"),
+            (3_600, "1 h"),
+            (5_400, "90 min"),
+            (21_600, "6 h"),
+            (86_400, "1 d"),
+            (129_600, "36 h"),
+            (604_800, "7 d"),
+        ] {
+            assert_eq!(interval(secs), words, "{secs}");
         }
     }
 

@@ -5,17 +5,19 @@
 //! among equals the hash of the few bytes before it. The text is cut at a point when that point ranks first among all points in some
 //! stretch longer than `MAX_CHARS`. The result is the same as cutting a long text at its best point, and the halves again, until all
 //! are short enough. But whether a point is cut depends on nothing farther away than that stretch, so a change does not travel.
-//! (Cutting from the start at whichever paragraph's hash says so does not promise that: two ways of cutting can miss each other for many
+//! (Cutting from the start at each paragraph whose hash says so does not promise that: two ways of cutting can miss each other for many
 //! chunks.) A point within `MIN_CHARS` of a better one of its level is passed over; otherwise pieces would often be tiny.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::boundaries::{Kind, lines, sentence_starts, word_starts};
+
 /// A shorter section is no chunk of its own; a shorter piece joins its neighbour where that fits.
 pub const MIN_CHARS: usize = 200;
 pub const MAX_CHARS: usize = 1_200;
 
-/// How many bytes before a point give it its rank: few, so that an edit changes few ranks, but more than the last word.
+/// The number of bytes before a point that give it its rank: few, so that an edit changes few ranks, but more than the last word.
 const RANK_BYTES: usize = 24;
 
 /// A part of a text. Hash and occurrence identify it, whatever changes elsewhere in the text.
@@ -23,7 +25,7 @@ const RANK_BYTES: usize = 24;
 pub struct Chunk {
     pub text: String,
     pub hash: [u8; 32],
-    /// How many chunks with the same hash come before it.
+    /// The number of chunks with the same hash before it.
     pub occurrence: i32,
 }
 
@@ -265,122 +267,13 @@ fn rank(bytes: &[u8]) -> u64 {
     hash ^ (hash >> 32)
 }
 
-struct Line {
-    start: usize,
-    kind: Kind,
-}
-
-enum Kind {
-    Blank,
-    Heading,
-    Text,
-}
-
-/// Splits a text into lines and tells headings, text and blanks apart. In fenced code nothing is a heading or a new paragraph.
-fn lines(text: &str) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
-    let mut fence: Option<&str> = None;
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        let blank = line.len() - line.trim_start().len();
-        let words = line.trim();
-        let kind = if words.is_empty() && fence.is_none() {
-            Kind::Blank
-        } else if let Some(mark) = fence {
-            if words.starts_with(mark) && words.trim_start_matches(&mark[..1]).is_empty() {
-                fence = None;
-            }
-            Kind::Text
-        } else if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| words.starts_with(mark)) {
-            fence = Some(mark);
-            Kind::Text
-        } else if is_heading(words) {
-            Kind::Heading
-        } else {
-            // A line of its own, underlined, is a heading.
-            let is_alone = |lines: &[Line]| match lines {
-                [.., before, last] => matches!((&before.kind, &last.kind), (Kind::Blank | Kind::Heading, Kind::Text)),
-                [last] => matches!(last.kind, Kind::Text),
-                [] => false,
-            };
-            if is_underline(words) && is_alone(&lines) {
-                if let Some(last) = lines.last_mut() {
-                    last.kind = Kind::Heading;
-                }
-                Kind::Heading
-            } else {
-                Kind::Text
-            }
-        };
-        if !(words.is_empty() && fence.is_some()) {
-            lines.push(Line { start: start + blank, kind });
-        }
-        start += line.len();
-    }
-    lines
-}
-
-fn is_heading(words: &str) -> bool {
-    let rest = words.trim_start_matches('#');
-    (1..=6).contains(&(words.len() - rest.len())) && rest.starts_with([' ', '\t'])
-}
-
-fn is_underline(words: &str) -> bool {
-    words.len() >= 3 && (words.bytes().all(|b| b == b'=') || words.bytes().all(|b| b == b'-'))
-}
-
-/// After a full stop and a blank, after one that needs no blank, and after the end of a line.
-fn sentence_starts(text: &str, range: Range<usize>) -> Vec<usize> {
-    #[derive(PartialEq)]
-    enum Seen {
-        Nothing,
-        Stop,
-        WideStop,
-        End,
-    }
-    let mut starts = Vec::new();
-    let mut seen = Seen::Nothing;
-    for (at, c) in text[range.clone()].char_indices() {
-        let after_stop = matches!(seen, Seen::Stop | Seen::WideStop);
-        let next = match c {
-            '.' | '!' | '?' | '…' => Seen::Stop,
-            '。' | '！' | '？' => Seen::WideStop,
-            _ => Seen::Nothing,
-        };
-        let is_closing = matches!(c, '"' | '\'' | '”' | '’' | '»' | ')' | ']' | '」' | '』');
-        if c.is_whitespace() {
-            if after_stop || c == '\n' {
-                seen = Seen::End;
-            }
-        } else if after_stop && next != Seen::Nothing {
-            seen = next;
-        } else if !(after_stop && is_closing) {
-            if at > 0 && matches!(seen, Seen::End | Seen::WideStop) {
-                starts.push(range.start + at);
-            }
-            seen = next;
-        }
-    }
-    starts
-}
-
-fn word_starts(text: &str, range: Range<usize>) -> Vec<usize> {
-    let mut after_blank = false;
-    let starts = text[range.clone()].char_indices().filter(|(at, c)| {
-        let is_start = after_blank && !c.is_whitespace() && *at > 0;
-        after_blank = c.is_whitespace();
-        is_start
-    });
-    starts.map(|(at, _)| range.start + at).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::time::{Duration, Instant};
 
     use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
+    use super::super::linear::assert_linear;
     use super::super::normalise;
     use super::*;
 
@@ -417,18 +310,6 @@ mod tests {
         let list = chunks(&normalise(&section.repeat(3)));
         assert_eq!(list.iter().map(|chunk| chunk.occurrence).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(list.iter().map(|chunk| chunk.hash).collect::<HashSet<_>>().len(), 1);
-    }
-
-    #[test]
-    fn sentences_end_where_readers_see_it() {
-        let text = "One. Two (really.) Three!\nFour e.g.five 1.5 「六。」七。八 \"Nine?\" Ten";
-        let mut ends = sentence_starts(text, 0..text.len());
-        ends.push(text.len());
-        let mut start = 0;
-        let sentences: Vec<&str> =
-            ends.into_iter().map(|end| text[std::mem::replace(&mut start, end)..end].trim()).collect();
-        let expected = ["One.", "Two (really.)", "Three!", "Four e.g.five 1.5 「六。」", "七。", "八 \"Nine?\"", "Ten"];
-        assert_eq!(sentences, expected);
     }
 
     #[test]
@@ -482,13 +363,12 @@ mod tests {
     }
 
     #[test]
-    fn five_megabytes_of_anything_are_cut_in_linear_time() {
+    fn any_text_is_cut_in_linear_time() {
         for unit in ["a", "ok\n", "# h\n", "\n\nx", "word ", "漢", "Yes. ", "```\n"] {
-            let text = normalise(&unit.repeat(5_000_000 / unit.len()));
-            let started = Instant::now();
-            let list = chunks(&text);
-            assert!(started.elapsed() < Duration::from_secs(20), "{unit:?} took {:?}", started.elapsed());
-            assert!(list.len() > 1_000 && list.len() < 40_000, "{unit:?} gave {} chunks", list.len());
+            let [text, four_times] = [1_000_000, 4_000_000].map(|bytes| normalise(&unit.repeat(bytes / unit.len())));
+            assert_linear(unit, &text, &four_times, |text| drop(chunks(text)));
+            let n = chunks(&four_times).len();
+            assert!(n > 1_000 && n < 40_000, "{unit:?} gave {n} chunks");
         }
     }
 

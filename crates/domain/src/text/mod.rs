@@ -1,11 +1,15 @@
 //! Text processing: normalisation, language detection, chunks, HTML to text, and snippets for search results. All are pure functions in
 //! linear time, because texts come from outside.
 
+mod boundaries;
 mod chunk;
 mod html;
 mod lang;
+#[cfg(test)]
+mod linear;
 mod normalise;
 mod nul;
+mod phrase;
 mod snippet;
 
 use sha2::{Digest as _, Sha256};
@@ -15,6 +19,7 @@ pub use html::html_to_text;
 pub use lang::detect_lang;
 pub use normalise::normalise;
 pub use nul::{has_nul, replace_nul, replace_nul_in};
+pub use phrase::Phrases;
 pub use snippet::{Part, snippet};
 
 /// The version of normalising and cutting. It is part of every hash, so with a new version every text counts as changed.
@@ -29,7 +34,7 @@ pub fn sha256(text: &str) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// Stored hashes are compared with new ones: whoever changes these changes `TEXT_VERSION`, and every text is embedded again.
+    /// Stored hashes are compared with new ones: a change of these also changes `TEXT_VERSION`, and every text is embedded again.
     #[test]
     fn hashes_are_the_same_as_ever() {
         for (text, expected) in [

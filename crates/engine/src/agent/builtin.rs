@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::{Beat, Desk, Orders, Outcome, Settled, Work};
 use crate::enrich::{Failure, Processors};
 use crate::recordings::{self, Audio};
-use crate::work::Stop;
 use crate::work::runtime::woken;
+use crate::work::{Registered, Stop};
 use crate::{Env, work};
 
 const DB_LIMIT: Duration = work::runtime::DB_LIMIT;
@@ -26,12 +26,15 @@ const APP_NAME: &str = "tributary";
 /// The device name. There is one row per tenant, whichever machine runs it, so its settings also apply to a replacement machine.
 const DEVICE_NAME: &str = "built-in";
 
-/// Processes activities until told to stop.
-pub async fn run(env: Env, stop: Stop) {
+/// Processes activities until told to stop. It begins when its process is registered, because it claims in the name of that worker.
+pub async fn run(env: Env, registered: Registered, stop: Stop) {
     let processors = match Processors::new(&env.config, &env.http) {
         Ok(processors) => processors,
         Err(error) => return tracing::error!("the built-in agent does not run: {error:#}"),
     };
+    if !registered.or_stopped(&stop).await {
+        return;
+    }
     let (most, drain) = (env.config.agent_concurrency as usize, Duration::from_secs(env.config.drain_secs));
     super::run(Builtin::new(env, &processors), processors, most, drain, stop).await;
 }
@@ -128,6 +131,7 @@ impl Builtin {
             return Ok(Vec::new());
         }
         let mut tx = self.env.db.begin_as(&person.caller).await?;
+        claims::hold_as(&mut tx, &self.env.name).await?;
         let claimed = claims::claim(&mut tx, i32::try_from(limit).unwrap_or(i32::MAX), self.source_types).await?;
         let ids: Vec<Uuid> = claimed.iter().map(|claim| claim.id).collect();
         tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));

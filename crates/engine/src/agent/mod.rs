@@ -56,7 +56,7 @@ impl<Of> Default for Beat<Of> {
 }
 
 impl<Of> Beat<Of> {
-    /// As the table of nodes has it.
+    /// The agent's state, as in the table of nodes.
     fn status(&self, is_busy: bool) -> NodeStatus {
         match is_busy {
             _ if self.is_goodbye => NodeStatus::Offline,
@@ -77,7 +77,7 @@ pub struct Orders {
 pub trait Desk: Send + Sync + 'static {
     type Of: Clone + Debug + Send + Sync + 'static;
 
-    /// How often the agent looks for activities without being woken.
+    /// The interval at which the agent looks for activities without being woken.
     const POLL: std::time::Duration;
 
     /// Claims up to `most` activities for this agent, in addition to those `held`.

@@ -15,7 +15,7 @@ use crate::enrich::{Failure, Processors, Subject};
 use crate::work::Stop;
 
 const BEAT: Duration = Duration::from_secs(10);
-/// How often locks are renewed. They expire after five minutes.
+/// The interval at which locks are renewed. Much shorter than `domain::activity::UNLOCK_AFTER`.
 const RENEW: Duration = Duration::from_secs(60);
 /// The pause after an error.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -176,7 +176,7 @@ impl<D: Desk> Agent<D> {
             Ok(late) => {
                 self.processed += (before - self.settled.len()).saturating_sub(late) as i64;
                 if late > 0 {
-                    tracing::warn!("{late} results came too late: somebody else has those activities");
+                    tracing::warn!("{late} results came too late: other agents have claimed those activities");
                 }
             }
             Err(fault) => self.went_wrong("write results down", &fault),
@@ -208,7 +208,10 @@ impl<D: Desk> Agent<D> {
             match self.desk.renew(&held.work).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    tracing::warn!("activity {} is in other hands: what was begun is dropped", held.work.id);
+                    tracing::warn!(
+                        "another agent has claimed activity {}: its unfinished work is dropped",
+                        held.work.id
+                    );
                     held.task.abort();
                 }
                 Err(fault) => tracing::debug!("a lock could not be renewed: {}", fault.in_words()),

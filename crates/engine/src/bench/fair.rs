@@ -18,11 +18,11 @@ use crate::{Env, lanes};
 const FLOOD: i64 = 100_000;
 const PICKUPS: u64 = 60;
 const EVENTS: usize = 7;
-/// How long an item takes, so that the flood lasts longer than the measurement.
+/// The time that an item takes, chosen so that the flood lasts longer than the measurement.
 const ITEM: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where items of the measured tenant report that they were picked up.
+/// The channel on which items of the measured tenant report that they were picked up.
 static PICKED_UP: Mutex<Option<mpsc::UnboundedSender<u64>>> = Mutex::new(None);
 
 /// Waits a little and reports. It borrows the queue of another lane, which does not run in a bench's database.

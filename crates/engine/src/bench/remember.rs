@@ -147,6 +147,7 @@ async fn bare(env: Env, tenant_id: TenantId, batch: Prepared) -> anyhow::Result<
         rows.push(Stored {
             id,
             record,
+            version: None,
             title,
             text,
             lang,

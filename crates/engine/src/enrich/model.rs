@@ -26,7 +26,7 @@ struct Summary {
     facts: Vec<String>,
 }
 
-/// Has the model make `summary` and `facts` of a text.
+/// Asks the model for `summary` and `facts` of a text.
 pub(super) async fn sum_up(model: &ChatClient, r#type: &str, subject: &str, text: &str) -> Result<Value, Trouble> {
     let answer: Summary = model.ask(SYSTEM, &question(r#type, subject, text), "activity", &schema()).await?;
     checked(answer)

@@ -14,7 +14,7 @@ use crate::config::LlmKind;
 use crate::recordings::{self, Audio};
 
 const TRANSCRIPT_CHARS: usize = 1_000_000;
-/// How long and how often we wait for a service that asks us to wait.
+/// The longest wait, and the number of waits, for a service that asks us to wait.
 const MOST_WAIT: Duration = Duration::from_secs(60);
 const MOST_WAITS: u32 = 3;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use domain::{BlobKey, TenantId};
 use sha2::{Digest as _, Sha256};
 use store::activities::{Attachment, Original};
@@ -18,28 +18,39 @@ use crate::spool::Spooled;
 pub(super) enum Body {
     Empty,
     One(Bytes),
-    Many(BytesMut),
+    Many(Vec<u8>),
     Large(Box<LargeInFiles>),
 }
 
 impl Body {
-    /// Adds a piece. `expected`: the length of the whole, if it is known; then it is not copied as it grows.
-    pub fn add(&mut self, piece: Bytes, expected: usize) {
+    /// Adds a piece. It takes no more than twice the memory of what has arrived, and no more than `most`, the length that was announced.
+    pub fn add(&mut self, piece: Bytes, most: usize) {
         *self = match std::mem::replace(self, Self::Empty) {
             Self::Empty => Self::One(piece),
-            Self::One(first) => {
-                let mut both = BytesMut::with_capacity(expected.max(2 * (first.len() + piece.len())));
-                both.extend_from_slice(&first);
-                both.extend_from_slice(&piece);
-                Self::Many(both)
-            }
-            Self::Many(mut all) => {
-                all.extend_from_slice(&piece);
-                Self::Many(all)
-            }
+            Self::One(first) => Self::Many(added(first.to_vec(), &piece, most)),
+            Self::Many(all) => Self::Many(added(all, &piece, most)),
             large @ Self::Large(_) => large,
         };
     }
+
+    /// Bytes in memory.
+    pub fn held(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::One(piece) => piece.len(),
+            Self::Many(all) => all.capacity(),
+            Self::Large(files) => files.held(),
+        }
+    }
+}
+
+fn added(mut all: Vec<u8>, piece: &[u8], most: usize) -> Vec<u8> {
+    let bytes = all.len() + piece.len();
+    if bytes > all.capacity() {
+        all.reserve_exact((2 * bytes).min(most.max(bytes)) - all.len());
+    }
+    all.extend_from_slice(piece);
+    all
 }
 
 /// A complete body: as it was sent, or the rest of a large one whose files are on disk.
@@ -119,14 +130,11 @@ impl Kept {
 /// Stores content, trying again until the caller gives up.
 async fn keep(env: &Env, tenant_id: TenantId, content: &Kept) -> BlobKey {
     loop {
-        let put = async {
-            let mut conn = env.db.acquire().await?;
-            match content {
-                Kept::Bytes(bytes) => env.blobs.put(&mut conn, tenant_id, bytes.clone()).await,
-                Kept::File(file) => env.blobs.put_file(&mut conn, tenant_id, file).await,
-            }
+        let put = match content {
+            Kept::Bytes(bytes) => env.blobs.put(&env.db, tenant_id, bytes.clone()).await,
+            Kept::File(file) => env.blobs.put_file(&env.db, tenant_id, file).await,
         };
-        match put.await {
+        match put {
             Ok(key) => return key,
             Err(fault) => {
                 tracing::warn!(error = ?fault, tenant.id = %tenant_id, "an event's file is not kept yet");

@@ -1,6 +1,8 @@
-//! The committer: two sessions that make waiting events durable, a group per transaction. Neither ever waits for a group to fill. Rows keep
+//! The committer: sessions that make waiting events durable, a group per transaction. None ever waits for a group to fill. Rows keep
 //! their ids, so a group whose commit got no answer is inserted again before any sender is answered: the unique keys wait for the doubtful
 //! transaction, and it stays one row.
+//!
+//! `delivery` puts events into the room and waits for the answer. `store::activities::insert_group` inserts them (`activity_insert.sql`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,27 +12,30 @@ use store::crash::{self, Point};
 use store::{Connection, Db};
 
 use super::Counters;
-use super::room::{Room, Waiting};
+use super::room::{Connected, Room, Waiting};
 
 /// A group takes milliseconds. After this long its session is given up.
 const GROUP_LIMIT: Duration = Duration::from_secs(5);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 /// Between tries while the database is away.
 const PAUSE: Duration = Duration::from_millis(50);
-
-pub(super) const SESSIONS: usize = 2;
+/// Between tries to connect while another session of the committer is connected and takes what waits.
+const SPARE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Commits groups until dropped.
 pub(super) async fn run(db: Db, room: Arc<Room>, counters: Arc<Counters>) {
-    let mut session = Session { db, conn: None };
+    let mut session = Session { db, room: room.clone(), open: None };
     loop {
+        session.connect().await;
         let mut group = room.take().await;
-        counters.group_rows.record(group.len() as f64);
-        match session.settle(&mut group).await {
-            Ok(stored) => answer(group, stored, &counters),
+        counters.group_rows.record(group.events.len() as f64);
+        let settled = session.settle(&mut group.events).await;
+        let events = std::mem::take(&mut group.events);
+        match settled {
+            Ok(stored) => answer(events, stored, &counters),
             Err(error) => {
-                tracing::warn!(error = ?error, "a group of {} events was refused; each is tried alone", group.len());
-                for waiting in group {
+                tracing::warn!(error = ?error, "a group of {} events was refused; each is tried alone", events.len());
+                for waiting in events {
                     let mut alone = vec![waiting];
                     match session.settle(&mut alone).await {
                         Ok(stored) => answer(alone, stored, &counters),
@@ -54,10 +59,36 @@ fn answer(group: Vec<Waiting>, stored: Vec<Stored>, counters: &Counters) {
 
 struct Session {
     db: Db,
-    conn: Option<Connection>,
+    room: Arc<Room>,
+    open: Option<Open>,
+}
+
+/// A connection to the database, which the room counts.
+struct Open {
+    conn: Connection,
+    _counted: Connected,
 }
 
 impl Session {
+    /// Connects before there is work. Where that fails while another session is connected, it tries on and leaves the work to that one: a
+    /// server may have no session to spare. Where none is connected, the group that is taken next has to wait for the database.
+    async fn connect(&mut self) {
+        while self.open.is_none() && self.open().await.is_err() && self.room.has_connected() {
+            tokio::time::sleep(SPARE_PAUSE).await;
+        }
+    }
+
+    async fn open(&mut self) -> store::Result<&mut Connection> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                let conn = store::within(CONNECT_LIMIT, self.db.acquire()).await?;
+                Open { conn, _counted: self.room.connected() }
+            }
+        };
+        Ok(&mut self.open.insert(open).conn)
+    }
+
     /// Makes a group durable, trying again while a sender waits for it. Events that were given up are taken out. An error: the database
     /// refused one of these rows.
     async fn settle(&mut self, group: &mut Vec<Waiting>) -> store::Result<Vec<Stored>> {
@@ -65,8 +96,8 @@ impl Session {
             match store::within(GROUP_LIMIT, self.insert(group)).await {
                 Ok(stored) => return Ok(stored),
                 Err(error) => {
-                    if let Some(conn) = self.conn.take() {
-                        drop(conn.detach()); // its state is unknown, so nobody else gets it
+                    if let Some(open) = self.open.take() {
+                        open.conn.discard();
                     }
                     if !error.is_passing() {
                         return Err(error);
@@ -83,12 +114,10 @@ impl Session {
     }
 
     async fn insert(&mut self, group: &[Waiting]) -> store::Result<Vec<Stored>> {
-        let conn = match &mut self.conn {
-            Some(conn) => conn,
-            none => none.insert(store::within(CONNECT_LIMIT, self.db.acquire()).await?),
-        };
+        let db = self.db.clone();
+        let conn = self.open().await?;
         crash::at(Point::IntakeBeforeInsert)?;
-        let mut tx = self.db.begin_on(conn).await?;
+        let mut tx = db.begin_on(conn).await?;
         let rows: Vec<&activities::Arrival> = group.iter().map(|waiting| &waiting.arrival).collect();
         let stored = activities::insert_group(&mut tx, &rows).await?;
         // An event was deleted between the insert and the lookup of duplicates: try again.

@@ -1,4 +1,5 @@
-//! The second step and those after it: the body arrives, its sender is verified, and the event is made durable. A success means that it is.
+//! The second step of the intake, which goes through those after it: the body arrives, its sender is verified (`guard`), its provider reads it
+//! (`normalise`), and the event is made durable (`committer`). A success means that it is.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,9 +21,10 @@ use super::normalise::{Normal, Sent};
 use super::providers::{LargeBody, Reply};
 use super::refusals::Refusal;
 use super::room::{Reservation, Waiting};
-use super::{BODY_BYTES, Intake, MOST_REFUSED};
+use super::shares::Amount;
+use super::{BODY_BYTES, Intake, LARGE_HELD_BYTES, MOST_NOTED, MOST_REFUSED};
 
-/// A body without a channel, kept while its signature is computed.
+/// A body without an open channel, kept while its signature is computed.
 const STRANGERS_BYTES: usize = 64 << 10;
 /// Larger originals go to the blob store.
 pub(super) const INLINE_BYTES: usize = 64 << 10;
@@ -43,9 +45,11 @@ pub struct Delivery {
     pub(super) address: IpAddr,
     pub(super) channel: Option<Arc<Channel>>,
     pub(super) reservation: Option<Reservation>,
-    /// Allows a body without a channel to be kept.
+    /// Allows a body without an open channel to be kept.
     pub(super) stranger: Option<OwnedSemaphorePermit>,
     pub(super) is_kept: bool,
+    /// Neither complete nor refused yet.
+    pub(super) is_arriving: bool,
     pub(super) check: Check,
     /// How long the event may wait for the database, without the time that finding its channel took.
     pub(super) hold: Duration,
@@ -66,6 +70,12 @@ impl Delivery {
 
     /// Takes the next piece of the body.
     pub async fn push(&mut self, piece: Bytes) -> Result<(), Refusal> {
+        let taken = self.take(piece).await;
+        self.is_arriving = taken.is_ok();
+        taken
+    }
+
+    async fn take(&mut self, piece: Bytes) -> Result<(), Refusal> {
         self.bytes += piece.len();
         if self.bytes > self.most() {
             return Err(self.refuse(Refusal::TooLarge { most: self.most() }, None));
@@ -75,26 +85,41 @@ impl Delivery {
             if let Err(error) = files.push(&self.intake.0.env, &piece).await {
                 return Err(self.unwritten(error));
             }
-            let has_room = self.reservation.as_mut().is_some_and(|reservation| reservation.grow(files.held()));
+            let held = files.held().max(LARGE_HELD_BYTES);
+            let has_room = self.reservation.as_mut().is_some_and(|reservation| reservation.hold_bytes(held));
             return if has_room { Ok(()) } else { Err(self.refuse(Refusal::Full, None)) };
         }
         if self.is_kept {
-            let expected = if self.channel.is_some() { self.said_bytes.unwrap_or(0) } else { 0 };
-            self.body.add(piece, expected);
-            if self.channel.is_none() && self.bytes > STRANGERS_BYTES {
+            self.body.add(piece, self.said_bytes.unwrap_or(BODY_BYTES));
+            let has_room = match &mut self.reservation {
+                Some(reservation) => reservation.hold_bytes(self.body.held()),
+                None => true,
+            };
+            if !has_room {
+                return Err(self.refuse(Refusal::Full, None));
+            }
+            if self.reservation.is_none() && self.bytes > STRANGERS_BYTES {
                 (self.is_kept, self.body) = (false, Body::Empty);
             }
         }
         Ok(())
     }
 
+    /// The body will not be complete: its sender left, or took too long.
+    pub fn give_up(&mut self) -> Refusal {
+        self.is_arriving = false;
+        let _ = self.count_unverified(); // the next one is told
+        self.refuse_one_of_many(Refusal::Unfinished, None)
+    }
+
     /// The body is complete: verifies its sender, reads it, and makes it durable.
     pub async fn finish(mut self, headers: &HeaderMap) -> Result<Received, Refusal> {
+        self.is_arriving = false;
         let whole = self.whole().await?;
         let (channel, mut reservation) = self.verify(&whole)?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let region = self.intake.0.env.config.phone_region;
-        let sent = Sent { headers, content_type, body: &whole.body, region };
+        let sent = Sent { headers, content_type, body: &whole.body, signature: self.check.signature(), region };
         let (normal, sha256) = apart(whole.body.len(), || ((channel.spec.normalise)(&sent), whole.sha256()));
         let normal = normal.map_err(|malformed| self.refuse(malformed.into(), None))?;
         let Normal { r#type, direction, raw_data, mut metadata, event_key, files, party } = normal;
@@ -115,7 +140,10 @@ impl Delivery {
         }
         let metadata = metadata.to_json();
         let inline_bytes = if let Original::Body(body) = &original { body.len() } else { 0 };
-        reservation.resize(inline_bytes + raw_data.len() + metadata.len());
+        let bytes = inline_bytes + raw_data.len() + metadata.len();
+        if !reservation.hold(Amount { rows: 1, bytes, files: 0 }) {
+            return Err(self.refuse(Refusal::Full, None));
+        }
         let has_event_key = event_key.is_some();
         let arrival = Arrival {
             id: ActivityId::new(),
@@ -144,7 +172,7 @@ impl Delivery {
         let body = match std::mem::replace(&mut self.body, Body::Empty) {
             Body::Empty => Bytes::new(),
             Body::One(body) => body,
-            Body::Many(body) => body.freeze(),
+            Body::Many(body) => body.into(),
             Body::Large(files) => {
                 let large = files.finish().await.map_err(|error| self.unwritten(error))?;
                 return Ok(Whole { body: large.rest.clone(), large: Some(large) });
@@ -159,21 +187,23 @@ impl Delivery {
         let verdict = self.check.passes(&whole.body);
         let (Some(channel), Some(reservation), Ok(())) = (self.channel.clone(), self.reservation.take(), verdict)
         else {
-            let whose = (self.channel.as_ref().map(|channel| channel.id), network(self.address));
-            return Err(match inner.refused.count(whose, MOST_REFUSED) {
-                Ok(()) => self.refuse(Refusal::Unverified, verdict.err()),
-                Err(wait) => {
-                    let refusal = Refusal::TooMany { wait };
-                    refusal.count(self.channel.as_deref()); // enough of them are written down
-                    refusal
-                }
-            });
+            let refusal = match self.count_unverified() {
+                Ok(()) => Refusal::Unverified,
+                Err(wait) => Refusal::TooMany { wait },
+            };
+            return Err(self.refuse_one_of_many(refusal, verdict.err()));
         };
         if let Some(most) = channel.max_per_minute {
             let counted = inner.verified.count(channel.id, most);
             counted.map_err(|wait| self.refuse(Refusal::TooMany { wait }, None))?;
         }
         Ok((channel, reservation))
+    }
+
+    /// Counts a request that was not verified; an error when this address sent too many of them. Whether a channel has the key makes no
+    /// difference: the count would tell.
+    fn count_unverified(&self) -> Result<(), Duration> {
+        self.intake.0.refused.count(network(self.address), MOST_REFUSED)
     }
 
     /// Hands the event to the committer and waits until it is durable.
@@ -199,6 +229,16 @@ impl Delivery {
         }
     }
 
+    /// Refuses a request of a sender that was not verified. Its owner is told of so many, whatever others send from the same address.
+    fn refuse_one_of_many(&self, refusal: Refusal, why: Option<Why>) -> Refusal {
+        let whose = self.channel.as_ref().map(|channel| (channel.id, network(self.address)));
+        if whose.is_some_and(|whose| self.intake.0.noted.count(whose, MOST_NOTED).is_ok()) {
+            return self.refuse(refusal, why);
+        }
+        refusal.count(self.channel.as_deref());
+        refusal
+    }
+
     /// Counts a refusal, and notes the reason for the channel's owner. The sender is told the refusal alone.
     pub(super) fn refuse(&self, refusal: Refusal, why: Option<Why>) -> Refusal {
         refusal.count(self.channel.as_deref());
@@ -214,5 +254,13 @@ impl Delivery {
     pub(super) fn unwritten(&self, error: std::io::Error) -> Refusal {
         tracing::error!(error = ?error, "a large body could not be written to the data folder");
         self.refuse(Refusal::Away(store::Error::TimedOut), Some("it could not be written to this server's disk"))
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if self.is_arriving {
+            self.give_up();
+        }
     }
 }

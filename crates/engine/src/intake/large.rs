@@ -3,7 +3,6 @@
 
 use base64::Engine as _;
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::lift::{Cut, Lift};
 use super::normalise::{LENIENT, LIFTED};
@@ -22,7 +21,6 @@ pub(super) struct LargeInFiles {
     rest: Vec<u8>,
     files: Vec<Option<Spooled>>,
     open: Option<(Spool, Base64)>,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// A large body that has arrived.
@@ -31,19 +29,16 @@ pub(super) struct LargeOnDisk {
     pub original: Spooled,
     /// None: it was no base64, or one too many, so only the original has it.
     pub files: Vec<Option<Spooled>>,
-    /// Held until it is stored.
-    _permit: OwnedSemaphorePermit,
 }
 
 impl LargeInFiles {
-    pub async fn new(env: &Env, wanted: LargeBody, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
+    pub async fn new(env: &Env, wanted: LargeBody) -> std::io::Result<Self> {
         Ok(Self {
             original: Spool::new(&env.config.data_dir).await?,
             lift: Lift::new(wanted),
             rest: Vec::new(),
             files: Vec::new(),
             open: None,
-            _permit: permit,
         })
     }
 
@@ -85,7 +80,7 @@ impl LargeInFiles {
 
     pub async fn finish(self) -> std::io::Result<LargeOnDisk> {
         let original = self.original.finish().await?;
-        Ok(LargeOnDisk { rest: self.rest.into(), original, files: self.files, _permit: self._permit })
+        Ok(LargeOnDisk { rest: self.rest.into(), original, files: self.files })
     }
 }
 

@@ -10,7 +10,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 const MOST_COUNTED: usize = 16_384;
 
 /// Counts of the current minute.
-pub(super) struct PerMinute<K>(Mutex<HashMap<K, (Instant, u32)>>);
+pub struct PerMinute<K>(Mutex<HashMap<K, (Instant, u32)>>);
 
 impl<K> Default for PerMinute<K> {
     fn default() -> Self {
@@ -69,6 +69,15 @@ mod tests {
         assert!(wait <= WINDOW && wait > WINDOW / 2, "{wait:?}");
         assert!(counts.is_over(&"a", 3).is_some());
         assert_eq!(counts.count("b", 3), Ok(()));
+    }
+
+    #[test]
+    fn the_addresses_of_one_host_count_as_one() {
+        let of = |text: &str| network(text.parse().expect("an address"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
     }
 
     #[test]

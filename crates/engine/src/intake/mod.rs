@@ -1,10 +1,12 @@
-//! The intake of webhooks. A request takes these steps, in this order:
+//! The intake of webhooks. A request comes from `web::api::webhooks` and takes these steps, in this order:
 //!
-//! 1. [`Intake::begin`]: whose channel it is, by the key in its URL (`channels`), and whether there is room for it (`room`, `limits`).
-//! 2. [`Delivery`]: the body arrives. It is kept in memory, or in files if it is large (`body`, `large`, `lift`).
+//! 1. [`Intake::begin`]: whose channel it is, by the key in its URL (`channels`, `limits`).
+//! 2. [`Delivery`]: the body arrives and takes room of its channel's share (`room`, `shares`). It is kept in memory, or in files if it is
+//!    large (`body`, `large`, `lift`).
 //! 3. [`guard`]: the channel's provider verifies the raw bytes. Nothing is parsed or stored before that.
 //! 4. [`providers`]: the same provider reads the body as an event (`normalise` has the form and the tools).
-//! 5. `committer`: the event waits in the `room`, is inserted in a group, and its sender is answered once it is durable.
+//! 5. `committer`: the event waits until it is its tenant's turn (`line`), is inserted in a group, and its sender is answered once it is
+//!    durable.
 //!
 //! The insert sends a message to lane `remember_activity`, which makes the document that a search finds. Requests that are refused on the
 //! way are noted for the channel's owner (`refusals`).
@@ -17,11 +19,13 @@ pub mod guard;
 mod large;
 mod lift;
 mod limits;
+mod line;
 pub mod normalise;
 pub mod providers;
 mod refusals;
 mod room;
 mod sample;
+mod shares;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,7 +39,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 pub use delivery::{Delivery, Received};
-pub use limits::network;
+pub use limits::{PerMinute, network};
 pub use providers::{ChannelProviders, ChannelSpec};
 pub use refusals::Refusal;
 pub use sample::{Sample, sample, sample_of};
@@ -44,20 +48,22 @@ use self::body::Body;
 use self::channels::Channels;
 use self::guard::{Check, Keys};
 use self::large::LargeInFiles;
-use self::limits::PerMinute;
+use self::line::SESSIONS;
 use self::refusals::Refusals;
 use self::room::Room;
+use self::shares::{Amount, Owner};
 use crate::Env;
 
 /// Largest body of a webhook, but for providers with a limit of their own.
 const BODY_BYTES: usize = 1 << 20;
-/// Bodies larger than that which arrive at once, each in files of its own, and what one takes of the room to begin with.
-const LARGE_AT_ONCE: usize = 16;
+/// The memory that a larger body, which is kept in files, takes to begin with.
 const LARGE_HELD_BYTES: usize = 256 << 10;
-/// Bodies without a channel that are kept at once while their signature is computed.
+/// Bodies without an open channel that are kept at once while their signature is computed.
 const STRANGERS: usize = 256;
-/// Refused requests a minute, by channel and address. Further ones are refused before they are looked at.
+/// Requests of one address within a minute that are not verified. Further ones are told to wait; verified ones pass.
 const MOST_REFUSED: u32 = 100;
+/// Those of one channel and address that its owner is told of within a minute. Further ones are only counted in the metrics.
+const MOST_NOTED: u32 = 100;
 /// How long a verified event waits for a database that is away.
 const HOLD: Duration = Duration::from_secs(10);
 
@@ -82,12 +88,12 @@ struct Inner {
     /// Checked for keys that no channel has.
     nobodys: Arc<Keys>,
     room: Arc<Room>,
-    /// By channel and address; requests without a channel by address.
-    refused: PerMinute<(Option<ChannelId>, IpAddr)>,
+    /// By address alone, whether a channel has the key or not: a count by channel would tell.
+    refused: PerMinute<IpAddr>,
+    noted: PerMinute<(ChannelId, IpAddr)>,
     verified: PerMinute<ChannelId>,
     refusals: Refusals,
     strangers: Arc<Semaphore>,
-    large: Arc<Semaphore>,
     counters: Arc<Counters>,
 }
 
@@ -109,10 +115,10 @@ impl Intake {
             channels: Channels::default(),
             room: Arc::default(),
             refused: PerMinute::default(),
+            noted: PerMinute::default(),
             verified: PerMinute::default(),
             refusals: Refusals::default(),
             strangers: Arc::new(Semaphore::new(STRANGERS)),
-            large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             counters: Arc::new(counters),
         }))
     }
@@ -120,10 +126,10 @@ impl Intake {
     /// Runs the committer until dropped. Deliveries wait for it.
     pub async fn commit(self) {
         // Sessions of its own: what waits for the pool must not keep webhooks waiting.
-        let db = self.0.env.db.sibling(2 * committer::SESSIONS as u32);
+        let db = self.0.env.db.sibling(2 * SESSIONS as u32);
         let mut sessions = JoinSet::new();
         loop {
-            while sessions.len() < committer::SESSIONS {
+            while sessions.len() < SESSIONS {
                 sessions.spawn(committer::run(db.clone(), self.0.room.clone(), self.0.counters.clone()));
             }
             sessions.join_next().await;
@@ -152,23 +158,20 @@ impl Intake {
         if said_bytes.is_some_and(|bytes| bytes > most) {
             return Err(delivery.refuse(Refusal::TooLarge { most }, None));
         }
-        // Only the body of a channel's sender takes room and is kept, but for a little that a check needs.
-        if delivery.channel.is_some() {
-            let large = delivery.large.filter(|_| said_bytes.is_none_or(|bytes| bytes > BODY_BYTES));
-            let bytes = if large.is_some() { LARGE_HELD_BYTES } else { said_bytes.unwrap_or(most) };
-            let Some(reservation) = self.0.room.reserve(bytes) else {
-                return Err(delivery.refuse(Refusal::Full, None));
-            };
-            delivery.reservation = Some(reservation);
-            if let Some(large) = large {
-                let Ok(permit) = self.0.large.clone().try_acquire_owned() else {
+        // Only the body of an open channel's sender takes room and is kept, but for a little that a check needs.
+        if let Some(channel) = delivery.channel.as_ref().filter(|channel| channel.keys.is_open()) {
+            let mut reservation = self.0.room.reserve(Owner { tenant_id: channel.tenant_id, channel_id: channel.id });
+            if let Some(large) = delivery.large.filter(|_| said_bytes.is_none_or(|bytes| bytes > BODY_BYTES)) {
+                if !reservation.hold(Amount { rows: 0, bytes: LARGE_HELD_BYTES, files: 1 }) {
                     return Err(delivery.refuse(Refusal::Full, None));
-                };
-                let files = LargeInFiles::new(&self.0.env, large, permit).await;
+                }
+                let files = LargeInFiles::new(&self.0.env, large).await;
                 delivery.body = Body::Large(Box::new(files.map_err(|error| delivery.unwritten(error))?));
             }
+            delivery.reservation = Some(reservation);
         }
         delivery.is_kept = delivery.reservation.is_some() || delivery.stranger.is_some();
+        delivery.is_arriving = true;
         Ok(delivery)
     }
 
@@ -176,17 +179,10 @@ impl Intake {
     async fn find_channel(&self, visit: Visit<'_>) -> Result<Delivery, Refusal> {
         let (inner, headers) = (&self.0, visit.headers);
         let key_hash = store::keys::hash(&Secret::new(visit.key));
-        // Somebody who tries one key after the other causes no more lookups. A good sender may share the address, so known keys pass.
-        if let Some(wait) = inner.refused.is_over(&(None, network(visit.address)), MOST_REFUSED)
-            && !inner.channels.is_known(&key_hash)
-        {
-            return Err(Refusal::TooMany { wait });
-        }
-        if inner.room.is_full() {
-            return Err(Refusal::Full);
-        }
         let asked = Instant::now();
-        let channel = inner.channels.find(&inner.env, key_hash).await.map_err(Refusal::of_lookup)?;
+        // Nobody's key is not refused here: its body is read, and it is counted and answered like a wrong signature.
+        let found = inner.channels.find(&inner.env, key_hash, network(visit.address)).await;
+        let channel = found.map_err(Refusal::of_lookup)?;
         let hold = HOLD.saturating_sub(asked.elapsed());
         let request = guard::Request {
             headers,
@@ -198,8 +194,9 @@ impl Intake {
         let check = Check::begin(channel.as_ref().map_or(&inner.nobodys, |channel| &channel.keys), request);
         let large = channel.as_ref().and_then(|channel| channel.spec.large_body).filter(|_| check.is_verified_early());
         let said_bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        let stranger = match &channel {
-            None if check.wants_body() => inner.strangers.clone().try_acquire_owned().ok(),
+        let is_open = channel.as_ref().is_some_and(|channel| channel.keys.is_open());
+        let stranger = match check.wants_body() {
+            true if !is_open => inner.strangers.clone().try_acquire_owned().ok(),
             _ => None,
         };
         Ok(Delivery {
@@ -209,6 +206,7 @@ impl Intake {
             reservation: None,
             stranger,
             is_kept: false,
+            is_arriving: false,
             check,
             hold,
             large,

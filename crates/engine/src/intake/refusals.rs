@@ -27,6 +27,8 @@ pub enum Refusal {
     TooLarge { most: usize },
     #[error("the body cannot be understood: {0}")]
     Malformed(&'static str),
+    #[error("its body did not arrive in full")]
+    Unfinished,
     #[error("too many requests")]
     TooMany { wait: Duration },
     #[error("too much is waiting already")]
@@ -56,7 +58,7 @@ impl Refusal {
         match self {
             Self::Unverified => 401,
             Self::TooLarge { .. } => 413,
-            Self::Malformed(_) => 400,
+            Self::Malformed(_) | Self::Unfinished => 400,
             Self::TooMany { .. } => 429,
             Self::Full | Self::Away(_) => 503,
             Self::Broken(_) => 500,
@@ -68,6 +70,7 @@ impl Refusal {
             Self::Unverified => "unverified",
             Self::TooLarge { .. } => "too_large",
             Self::Malformed(_) => "malformed",
+            Self::Unfinished => "unfinished",
             Self::TooMany { .. } => "too_many",
             Self::Full => "full",
             Self::Away(_) => "away",

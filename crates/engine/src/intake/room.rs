@@ -1,19 +1,16 @@
-//! The waiting room: events that are accepted and not yet durable. It is bounded in rows and bytes; room is reserved before a body is read,
-//! so that nothing is read which cannot be kept.
+//! The waiting room: bodies that arrive, and events that are accepted and not yet durable. Room is taken as bytes arrive, not as they are
+//! announced, and it is shared among channels and tenants (`shares`). Events wait in a line in which tenants take turns (`line`).
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use domain::TenantId;
 use store::activities::{Arrival, Stored};
 use tokio::sync::{Notify, oneshot};
 
-const MOST_ROWS: usize = 2_048;
-const MOST_BYTES: usize = 64 << 20;
-/// Largest group of one transaction.
-const GROUP_ROWS: usize = 256;
-const GROUP_BYTES: usize = 4 << 20;
+use super::line::Line;
+use super::shares::{Amount, Owner, Shares};
 
 /// An event that waits for the committer.
 pub(super) struct Waiting {
@@ -35,67 +32,97 @@ impl Waiting {
 /// The waiting room of one process.
 #[derive(Default)]
 pub(super) struct Room {
-    waiting: Mutex<VecDeque<Waiting>>,
+    line: Mutex<Line<Waiting>>,
+    shares: Mutex<Shares>,
     came: Notify,
     /// Sessions that wait for work.
     idle: AtomicUsize,
-    rows: AtomicUsize,
-    bytes: AtomicUsize,
+    /// Sessions that are connected to the database.
+    connected: AtomicUsize,
 }
 
-/// Room for one event, until dropped.
+/// Room for one request, until dropped.
 pub(super) struct Reservation {
     room: Arc<Room>,
-    bytes: usize,
+    owner: Owner,
+    held: Amount,
+}
+
+/// Events that are committed together. Until it is dropped, their tenants have one group more under way.
+pub(super) struct Group {
+    pub events: Vec<Waiting>,
+    room: Arc<Room>,
+    of: Vec<TenantId>,
 }
 
 impl Room {
-    /// Reserves room for one event of this size. None: there is none.
-    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
-        // Counted first, so that two requests at once do not both get the last room.
-        let rows = self.rows.fetch_add(1, Relaxed);
-        let held = self.bytes.fetch_add(bytes, Relaxed);
-        let reservation = Reservation { room: self.clone(), bytes };
-        (rows < MOST_ROWS && held + bytes <= MOST_BYTES).then_some(reservation)
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.rows.load(Relaxed) >= MOST_ROWS || self.bytes.load(Relaxed) >= MOST_BYTES
+    /// Begins to reserve room for a request. It holds nothing yet.
+    pub fn reserve(self: &Arc<Self>, owner: Owner) -> Reservation {
+        Reservation { room: self.clone(), owner, held: Amount::default() }
     }
 
     pub fn join(&self, waiting: Waiting) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(waiting);
+        let Reservation { owner, held, .. } = &waiting.reservation;
+        let (tenant_id, bytes) = (owner.tenant_id, held.bytes);
+        self.line().push(tenant_id, bytes, waiting);
         self.came.notify_one();
     }
 
     /// Takes the next group, at once if there is one. What waits is shared with a session that is idle, so that one writes while the
     /// other's commit reaches the disk.
-    pub async fn take(&self) -> Vec<Waiting> {
+    pub async fn take(self: &Arc<Self>) -> Group {
         loop {
             let group = self.take_now();
-            if !group.is_empty() {
+            if !group.events.is_empty() {
                 return group;
             }
-            let idle = Idle::new(&self.idle);
-            self.came.notified().await;
-            drop(idle);
+            if group.of.is_empty() {
+                let idle = Idle::new(&self.idle);
+                self.came.notified().await;
+                drop(idle);
+            } // else everybody in it has given up, and the next group may be there
         }
     }
 
-    fn take_now(&self) -> Vec<Waiting> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = waiting.len().div_ceil(1 + self.idle.load(Relaxed)).min(GROUP_ROWS);
-        let mut group = Vec::with_capacity(share);
-        let mut bytes = 0;
-        while let Some(next) = waiting.front() {
-            if !group.is_empty() && (group.len() >= share || bytes + next.reservation.bytes > GROUP_BYTES) {
-                self.came.notify_one(); // the other session may take the rest
-                break;
-            }
-            bytes += next.reservation.bytes;
-            group.extend(waiting.pop_front().filter(|next| !next.is_given_up()));
+    fn take_now(self: &Arc<Self>) -> Group {
+        let mut line = self.line();
+        let taken = line.take(self.idle.load(Relaxed));
+        if line.has_next() {
+            self.came.notify_one(); // another session may take the rest
         }
+        drop(line);
+        let mut group = Group { events: taken.all, room: self.clone(), of: taken.of };
+        group.events.retain(|waiting| !waiting.is_given_up());
         group
+    }
+
+    /// Counts a session as connected until the returned value is dropped.
+    pub fn connected(self: &Arc<Self>) -> Connected {
+        self.connected.fetch_add(1, Relaxed);
+        Connected(self.clone())
+    }
+
+    pub fn has_connected(&self) -> bool {
+        self.connected.load(Relaxed) > 0
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line<Waiting>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.room.line().end(&self.of);
+    }
+}
+
+/// See [`Room::connected`].
+pub(super) struct Connected(Arc<Room>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connected.fetch_sub(1, Relaxed);
     }
 }
 
@@ -116,48 +143,24 @@ impl Drop for Idle<'_> {
 }
 
 impl Reservation {
-    /// Grows to this size, if it is smaller. False: the room is over its limit.
-    pub fn grow(&mut self, bytes: usize) -> bool {
-        if bytes > self.bytes {
-            self.resize(bytes);
+    /// Holds this much instead of what it held. False: there is no room for it, and it holds what it held.
+    pub fn hold(&mut self, amount: Amount) -> bool {
+        let mut shares = self.room.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_held = shares.change(self.owner, self.held, amount);
+        if is_held {
+            self.held = amount;
         }
-        self.room.bytes.load(Relaxed) <= MOST_BYTES
+        is_held
     }
 
-    /// Changes to this size.
-    pub fn resize(&mut self, bytes: usize) {
-        self.room.bytes.fetch_add(bytes, Relaxed);
-        self.room.bytes.fetch_sub(std::mem::replace(&mut self.bytes, bytes), Relaxed);
+    /// Holds so many bytes, and otherwise what it held.
+    pub fn hold_bytes(&mut self, bytes: usize) -> bool {
+        self.hold(Amount { bytes, ..self.held })
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.room.rows.fetch_sub(1, Relaxed);
-        self.room.bytes.fetch_sub(self.bytes, Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_room_takes_nobody_until_somebody_leaves() {
-        let room = Arc::new(Room::default());
-        let mut places: Vec<Reservation> = (0..MOST_ROWS).map_while(|_| room.reserve(1)).collect();
-        assert_eq!(places.len(), MOST_ROWS);
-        assert!(room.is_full() && room.reserve(0).is_none());
-        places.pop();
-        assert!(!room.is_full());
-        let rest = MOST_BYTES - places.len();
-        assert!(room.reserve(rest + 1).is_none());
-        let mut large = room.reserve(rest).expect("just fits");
-        assert!(room.is_full());
-        places.pop();
-        large.resize(10);
-        assert!(room.reserve(rest - 10).is_some());
-        drop((places, large));
-        assert_eq!((room.rows.load(Relaxed), room.bytes.load(Relaxed)), (0, 0));
+        self.hold(Amount::default()); // less always fits
     }
 }

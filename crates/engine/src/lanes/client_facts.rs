@@ -17,7 +17,7 @@ use crate::memory::{Batch, remember};
 use crate::pull::Provider;
 use crate::work::{Lane, Lease, Outcome};
 
-/// How many clients one commit writes.
+/// The number of clients that one commit writes.
 const STEP: i64 = 500;
 
 #[derive(Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Lane for ClientFactsOf {
             if dirty.is_empty() {
                 return lease.begin(env).await?.commit().await;
             }
-            // Whoever is marked again meanwhile drops out, so this ends.
+            // A client that is marked again meanwhile drops out, so this ends.
             while !dirty.is_empty() {
                 dirty = self.derive(env, lease, tenant_id, dirty).await?;
             }
@@ -86,7 +86,7 @@ impl ClientFactsOf {
             }
         }
 
-        // The marks are taken off in the transaction that writes: whoever was marked since is not written.
+        // The transaction that writes removes the marks: a client that was marked since is not written.
         let again: Mutex<Option<HashSet<String>>> = Mutex::default();
         let (marks, marked_again) = (&dirty, &again);
         let begin = move || async move {
@@ -126,7 +126,8 @@ impl ClientFactsOf {
     }
 }
 
-/// What the records say of a client, and how many of them are not its own. None: its own record is gone, or makes no client.
+/// The facts that the records state about a client, and the number of records that are not its own. None: its own record is gone, or makes
+/// no client.
 fn facts(providers: &[Provider], name: &str, records: &[&clients::Told]) -> (Option<ClientFacts>, usize) {
     let null = Value::Null;
     let told: Vec<pull::Told<'_>> = records

@@ -14,7 +14,7 @@ use crate::memory::embed::{Embedded, TenantEmbedder};
 use crate::memory::{Reservation, reserve};
 use crate::work::{Lane, Lease, Outcome};
 
-/// How long to wait while calls under way may use up the month's money; their reservations lapse after ten minutes.
+/// The time to wait while calls under way may use up the month's money; their reservations lapse after ten minutes.
 const OTHERS_CALLS: Duration = Duration::from_secs(120);
 
 #[derive(Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl Lane for Embed {
     }
 }
 
-/// How long until the next month begins, in UTC as in table `usage`.
+/// The time until the next month begins, in UTC as in table `usage`.
 fn until_next_month(now: DateTime<Utc>) -> Duration {
     let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
     let begins = first.map(|first| first.and_time(NaiveTime::MIN).and_utc());

@@ -8,16 +8,24 @@ pub mod ingest;
 pub mod remember_activity;
 pub mod upkeep;
 
-use crate::work::LaneEntry;
+use store::queue::Queue;
+
+use crate::work::{Lane, LaneEntry};
 
 pub use upkeep::SCHEDULES;
 
-pub static ALL: [LaneEntry; 7] = [
+pub static ALL: [LaneEntry; 8] = [
     LaneEntry::of::<remember_activity::RememberActivity>(),
     LaneEntry::of::<ingest::Ingest>(),
     LaneEntry::of::<client_facts::ClientFactsOf>(),
     LaneEntry::of::<forget::Forget>(),
+    LaneEntry::of::<forget::ForgetAll>(),
     LaneEntry::of::<embed::Embed>(),
     LaneEntry::of::<build_index::BuildIndex>(),
     LaneEntry::of::<upkeep::Upkeep>(),
 ];
+
+/// The queue of a lane of the list.
+pub fn queue_of<L: Lane>() -> &'static Queue {
+    ALL.iter().find(|lane| lane.name == L::NAME).expect("every lane is in the list").queue()
+}

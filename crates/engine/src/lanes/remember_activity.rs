@@ -1,6 +1,7 @@
-//! Remembers activities as one document each: on arrival with the content of the event, and again with an agent's results.
+//! Remembers activities as one document each: on arrival with the content of the event, and again with an agent's results. A trigger
+//! (`tributary.send_remember_activity`) sends the items; `memory::remember` writes the document.
 
-use domain::{ActivityId, ActivityType, DocumentType, Fault, Record, SourceId};
+use domain::{ActivityId, ActivityType, Direction, DocumentType, Fault, Record, SourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::claims::{self, ToRemember};
@@ -31,15 +32,23 @@ impl Lane for RememberActivity {
             None => sources::ensure_manual(&mut conn, tenant_id).await?,
         };
         drop(conn);
-        let record = record(source_id, activity).map_err(|odd| Fault::Malformed { what: odd })?;
-        let (effect, _) = remember(env, tenant_id, vec![record], || lease.begin(env)).await?;
+        let record = record(source_id, activity);
+        let activity_id = self.activity_id;
+        let begin = move || async move {
+            let mut effect = lease.begin(env).await?;
+            // It may have been forgotten while its text was embedded. From here on its removal waits for this commit, and then finds the document.
+            match claims::hold(&mut effect, tenant_id, activity_id).await? {
+                true => Ok(effect),
+                false => Err(Fault::Stale),
+            }
+        };
+        let (effect, _) = remember(env, tenant_id, vec![record], begin).await?;
         effect.commit().await
     }
 }
 
 /// Makes a document of an activity: parties and text, then the agent's summary and facts.
-fn record(source_id: SourceId, activity: ToRemember) -> Result<Record, String> {
-    let r#type: ActivityType = activity.r#type.parse()?;
+fn record(source_id: SourceId, activity: ToRemember) -> Record {
     let field =
         |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let (raw, done) = (&activity.raw_data, activity.processed_data.clone().unwrap_or_default());
@@ -72,10 +81,10 @@ fn record(source_id: SourceId, activity: ToRemember) -> Result<Record, String> {
     }
     parts.retain(|part| !part.is_empty());
     let title = match subject.is_empty() {
-        true => named_by(r#type, &activity.direction, &field(&activity.metadata, "from")),
+        true => named_by(activity.r#type, activity.direction, &field(&activity.metadata, "from")),
         false => subject,
     };
-    Ok(Record {
+    Record {
         title: Some(title),
         raw_payload: Some(
             serde_json::json!({ "raw_data": activity.raw_data, "processed_data": activity.processed_data }),
@@ -88,10 +97,10 @@ fn record(source_id: SourceId, activity: ToRemember) -> Result<Record, String> {
         ..Record::new(
             source_id,
             ActivityId(activity.id).external_id(),
-            DocumentType::Activity(r#type),
+            DocumentType::Activity(activity.r#type),
             parts.join("\n\n"),
         )
-    })
+    }
 }
 
 /// Whether a summary repeats the text: without a model it is the beginning of it.
@@ -112,7 +121,7 @@ fn fact(value: &Value) -> Option<String> {
 }
 
 /// The title of an activity without a subject.
-fn named_by(r#type: ActivityType, direction: &str, from: &str) -> String {
+fn named_by(r#type: ActivityType, direction: Direction, from: &str) -> String {
     let kind = match r#type {
         ActivityType::Email => "Email",
         ActivityType::Call => "Call",
@@ -125,8 +134,8 @@ fn named_by(r#type: ActivityType, direction: &str, from: &str) -> String {
     };
     match (from.is_empty(), direction) {
         (true, _) => kind.to_owned(),
-        (false, "outbound") => format!("{kind} by {from}"),
-        (false, _) => format!("{kind} from {from}"),
+        (false, Direction::Outbound) => format!("{kind} by {from}"),
+        (false, Direction::Inbound) => format!("{kind} from {from}"),
     }
 }
 
@@ -140,8 +149,8 @@ mod tests {
     fn activity(raw: Value, done: Option<Value>, metadata: Value) -> ToRemember {
         ToRemember {
             id: uuid::Uuid::nil(),
-            r#type: "call".into(),
-            direction: "inbound".into(),
+            r#type: ActivityType::Call,
+            direction: Direction::Inbound,
             contact_id: None,
             raw_data: raw,
             processed_data: done,
@@ -156,8 +165,7 @@ mod tests {
     fn an_activity_reads_as_a_document() {
         let raw = json!({ "source_type": "text", "content": "<p>Hello</p>", "format": "text/html" });
         let done = json!({ "summary": "They greet.", "facts": ["likes tea", { "kind": "phone", "value": "+1" }, 7] });
-        let said =
-            record(SourceId::new(), activity(raw, Some(done), json!({ "from": "+15550100" }))).expect("a record");
+        let said = record(SourceId::new(), activity(raw, Some(done), json!({ "from": "+15550100" })));
         assert_eq!(said.title.as_deref(), Some("Call from +15550100"));
         assert_eq!(
             said.text,
@@ -173,7 +181,7 @@ mod tests {
             let raw = json!({ "source_type": "text", "subject": "Plan", "content": content });
             let done = crate::enrich::rules::process(&raw);
             assert!(done["summary"].as_str().is_some_and(|summary| summary.starts_with("Plan: ")));
-            let said = record(SourceId::new(), activity(raw, Some(done), json!({}))).expect("a record");
+            let said = record(SourceId::new(), activity(raw, Some(done), json!({})));
             assert_eq!(said.text, content.trim());
         }
     }
@@ -181,7 +189,7 @@ mod tests {
     #[test]
     fn a_recording_nobody_has_heard_yet_is_known_by_its_subject_and_parties() {
         let raw = json!({ "source_type": "url", "content": "https://example.com/a.wav", "subject": "Voicemail" });
-        let said = record(SourceId::new(), activity(raw, None, json!({ "to": "+15550111" }))).expect("a record");
+        let said = record(SourceId::new(), activity(raw, None, json!({ "to": "+15550111" })));
         assert_eq!((said.title.as_deref(), said.text.as_str()), (Some("Voicemail"), "To: +15550111"));
     }
 }

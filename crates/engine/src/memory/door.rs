@@ -22,7 +22,7 @@ pub struct Incoming {
     pub metadata: Map<String, Value>,
 }
 
-/// Why a note or a file was refused.
+/// The reasons why a note or a file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("there is no text in it")]
@@ -65,10 +65,7 @@ pub async fn accept(env: &Env, tenant_id: TenantId, incoming: Incoming) -> Resul
         return Err(Refusal::OddName);
     }
     let blob = match &incoming.file_name {
-        Some(_) => {
-            let mut conn = env.db.acquire().await.map_err(Fault::from)?;
-            Some(env.blobs.put(&mut conn, tenant_id, incoming.content.clone()).await?.to_string())
-        }
+        Some(_) => Some(env.blobs.put(&env.db, tenant_id, incoming.content.clone()).await?.to_string()),
         None => None,
     };
     let mut metadata = incoming.metadata;

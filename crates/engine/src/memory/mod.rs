@@ -3,6 +3,7 @@
 mod budget;
 pub mod door;
 pub mod embed;
+pub mod postings;
 pub mod recall;
 mod remember;
 

@@ -4,8 +4,8 @@ use domain::JobKind;
 use serde_json::Value;
 use store::jobs::{AskedAgain, Job};
 
-/// The most records that one job reads again.
-const MOST_ITEMS: usize = 500;
+/// The most records that one job reads again: as many as one commit writes.
+pub(crate) const MOST_ITEMS: usize = 500;
 
 /// Whether a live job does what is asked, because it has not begun and will read all of it.
 pub(super) fn is_covered(live: &Job, kind: JobKind, items: &[String]) -> bool {
@@ -15,8 +15,9 @@ pub(super) fn is_covered(live: &Job, kind: JobKind, items: &[String]) -> bool {
 }
 
 /// Adds an ask to those that run after a job. One sync of the whole source is enough: the strongest, first. One of single records follows it,
-/// unless a full one reads them anyway.
-pub(super) fn add(asked: &mut Vec<AskedAgain>, ask: AskedAgain) {
+/// unless a full one reads them anyway. Returns how many records are left out, because one job reads at most [`MOST_ITEMS`].
+pub(super) fn add(asked: &mut Vec<AskedAgain>, ask: AskedAgain) -> usize {
+    let mut left_out = 0;
     let is_whole = |asked: &AskedAgain| asked.items.is_empty();
     let known = asked.iter_mut().find(|known| is_whole(known) == is_whole(&ask));
     match known {
@@ -28,6 +29,7 @@ pub(super) fn add(asked: &mut Vec<AskedAgain>, ask: AskedAgain) {
         Some(known) => {
             let new: Vec<String> = ask.items.into_iter().filter(|item| !known.items.contains(item)).collect();
             known.items.extend(new);
+            left_out = known.items.len().saturating_sub(MOST_ITEMS);
             known.items.truncate(MOST_ITEMS);
         }
         None if is_whole(&ask) => asked.insert(0, ask),
@@ -35,6 +37,7 @@ pub(super) fn add(asked: &mut Vec<AskedAgain>, ask: AskedAgain) {
     }
     if asked.iter().any(|asked| asked.kind == JobKind::Full) {
         asked.retain(is_whole);
+        left_out = 0;
     }
     // Jobs are listed by id, the newest first: the one that runs first has the smaller id.
     if let [first, second] = asked.as_mut_slice()
@@ -42,6 +45,7 @@ pub(super) fn add(asked: &mut Vec<AskedAgain>, ask: AskedAgain) {
     {
         std::mem::swap(&mut first.id, &mut second.id);
     }
+    left_out
 }
 
 #[cfg(test)]
@@ -80,6 +84,18 @@ mod tests {
             assert_eq!(found, kept, "{asks:?}");
             assert!(list.is_sorted_by_key(|asked| asked.id.0), "not listed in the order in which they run: {asks:?}");
         }
+    }
+
+    #[test]
+    fn records_that_are_too_many_for_one_job_are_counted() {
+        let names = |from: usize, n: usize| (from..from + n).map(|n| format!("contact:{n}")).collect::<Vec<_>>();
+        let of = |items: Vec<String>| AskedAgain { items, ..ask(JobKind::Delta, &[]) };
+        let mut list = Vec::new();
+        assert_eq!(add(&mut list, of(names(0, 300))), 0);
+        assert_eq!(add(&mut list, of(names(200, 300))), 0, "a hundred were asked for already");
+        assert_eq!(add(&mut list, of(names(450, 100))), 50);
+        assert_eq!(list[0].items.len(), MOST_ITEMS);
+        assert_eq!(add(&mut list, ask(JobKind::Full, &[])), 0, "it reads all of them");
     }
 
     #[test]

@@ -6,18 +6,18 @@ use connectors::pull::oauth::GrantError;
 use connectors::pull::{Account, Identity, PullError};
 use domain::{Fault, Secret, SourceId, SourceStatus, TenantId, Transport};
 use rand::RngExt as _;
+use store::Tx;
+use store::forgotten::{self, Subject};
 use store::oauth::{self, Trip};
-use store::queue::Queue;
 use store::sources::{self, NewSource, Source, Tone};
 use store::tokens::{self, Pair};
-use store::{Tx, forgotten};
 
 use super::{Paced, Provider, jobs};
 use crate::Env;
 use crate::lanes::forget::Forget;
-use crate::work::Lane as _;
+use crate::lanes::queue_of;
 
-/// Why nothing was connected, in words for the person who tried.
+/// The reasons why nothing was connected, in words for the person who tried.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("{0} is not set up here: set {1} and {2}, then try again")]
@@ -138,7 +138,7 @@ impl Returned {
     }
 }
 
-/// Ends a consent: uses up the state, whatever else is wrong, exchanges the code for tokens, and connects the source or has it go on.
+/// Ends a consent: uses up the state, even if something else is wrong, exchanges the code for tokens, and connects the source or has it go on.
 pub async fn returned(
     env: &Env,
     tenant_id: TenantId,
@@ -255,7 +255,7 @@ async fn connect(
                 return Err(ConnectError::OtherAccount(identity.account.clone(), account.to_owned()));
             }
             // Unless another transport is asked for, it is read as before.
-            Some((id, if transport == Transport::default() { source.transport() } else { transport }))
+            Some((id, if transport == Transport::default() { source.transport } else { transport }))
         }
         // An account that is connected already is the same source.
         None => {
@@ -322,7 +322,7 @@ async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
     sources::set_status(tx, at, tenant_id, id, SourceStatus::Disconnected, None).await?;
     sources::set_next_sync(tx, tenant_id, id, None).await?;
     tokens::remove(tx, tenant_id, id).await?;
-    sources::tell(tx, at, tenant_id, id, None, Tone::Info, "Disconnected; what it brought is kept").await
+    sources::tell(tx, at, tenant_id, id, None, Tone::Info, "Disconnected; its documents are kept").await
 }
 
 /// Disconnects a source and has everything removed that came from it. Returns the counts by kind. A second call changes nothing.
@@ -334,7 +334,7 @@ pub async fn forget(
 ) -> store::Result<Option<forgotten::Counted>> {
     let counted = env.db.write(async |tx| {
         let Some(source) = sources::load(tx, tenant_id, id).await? else { return Ok(None) };
-        let counted = forgotten::count(tx, tenant_id, id).await?;
+        let counted = forgotten::count(tx, tenant_id, Subject::Source(id)).await?;
         if forgotten::under_way(tx, tenant_id).await?.contains(&id.0) {
             return Ok(Some(counted));
         }
@@ -347,8 +347,9 @@ pub async fn forget(
         if forgotten::under_way(tx, tenant_id).await?.contains(&id.0) {
             return Ok(Some(counted));
         }
-        let forgotten_id = forgotten::begin(tx, tenant_id, env.providers.label(&source.provider), by).await?;
-        Queue::new(Forget::NAME)?.send(tx, tenant_id, &[Forget { source_id: id, forgotten_id }]).await?;
+        let label = env.providers.label(&source.provider);
+        let forgotten_id = forgotten::begin(tx, tenant_id, label, by, &counted).await?;
+        queue_of::<Forget>().send(tx, tenant_id, &[Forget { source_id: id, forgotten_id }]).await?;
         Ok(Some(counted))
     });
     counted.await

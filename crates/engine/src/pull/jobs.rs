@@ -6,14 +6,13 @@ use domain::item::Action;
 use domain::{Caller, Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
 use serde_json::json;
 use store::jobs::AskedAgain;
-use store::queue::Queue;
 use store::sources::{self, Source, Tone};
 use store::{Tx, jobs};
 
 use super::again::{add, is_covered};
 use crate::Env;
 use crate::lanes::ingest::Ingest;
-use crate::work::Lane as _;
+use crate::lanes::queue_of;
 
 /// Nightly syncs begin at this hour, UTC, and are spread over the hours after it.
 const NIGHT: u32 = 1;
@@ -43,7 +42,7 @@ pub async fn sync(
         if !is_synced(&source) {
             return Err(store::Error::Conflict(why_not(&source)));
         }
-        let asked = queue(env, tx, &source, kind, by, &[]).await?;
+        let asked = queue(env, tx, &source, kind, by).await?;
         Ok(Some(asked))
     });
     asked.await
@@ -69,36 +68,56 @@ pub(crate) async fn queue(
     source: &Source,
     kind: Option<JobKind>,
     by: &str,
-    items: &[String],
 ) -> store::Result<Asked> {
+    Ok(Box::pin(queue_for(env, tx, source, kind, by, &[])).await?.0)
+}
+
+/// The same for some records only. Returns also how many of them are left out, because one job reads only so many.
+async fn queue_for(
+    env: &Env,
+    tx: &mut Tx,
+    source: &Source,
+    kind: Option<JobKind>,
+    by: &str,
+    items: &[String],
+) -> store::Result<(Asked, usize)> {
     let (tenant_id, source_id) = (TenantId(source.tenant_id), SourceId(source.id));
     let kind = kind.unwrap_or(if source.cursors.is_some() { JobKind::Delta } else { JobKind::Full });
-    while let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? {
+    let checkpoint = if items.is_empty() { json!({}) } else { json!({ "items": items }) };
+    loop {
+        let Some(job_id) = jobs::live(tx, tenant_id, source_id).await? else {
+            // None: somebody else has just started one.
+            match jobs::insert(tx, env.clock.sql(), tenant_id, source_id, kind, by, &checkpoint).await? {
+                Some(job_id) => {
+                    send(tx, tenant_id, Ingest { source_id, job_id, kind }).await?;
+                    tx.notify(jobs::changed(tenant_id, job_id));
+                    return Ok((Asked::Started(job_id), 0));
+                }
+                None => continue,
+            }
+        };
         let Some(job) = jobs::get(tx, tenant_id, job_id).await? else { continue };
         if job.status == JobStatus::Paused {
             // The source is not paused: its job was left behind.
             resume(env, tx, tenant_id, job_id, source_id, job.kind).await?;
-            return Ok(Asked::Started(job_id));
-        }
-        if is_covered(&job, kind, items) {
-            return Ok(Asked::Running(job_id));
+            if items.is_empty() && (kind != JobKind::Full || job.kind == JobKind::Full) {
+                return Ok((Asked::Started(job_id), 0));
+            }
+        } else if is_covered(&job, kind, items) {
+            return Ok((Asked::Running(job_id), 0));
         }
         // None: it has just come to its end, so there is nothing to wait for.
         if let Some(mut asked) = jobs::lock_asked_again(tx, tenant_id, job_id).await? {
-            add(&mut asked, AskedAgain { id: JobId::new(), kind, by: by.to_owned(), items: items.to_vec() });
+            let left_out =
+                add(&mut asked, AskedAgain { id: JobId::new(), kind, by: by.to_owned(), items: items.to_vec() });
             jobs::ask_again(tx, tenant_id, job_id, &asked).await?;
-            return Ok(Asked::Running(job_id));
+            return Ok((Asked::Running(job_id), left_out));
         }
     }
-    let checkpoint = if items.is_empty() { json!({}) } else { json!({ "items": items }) };
-    let job_id = jobs::insert(tx, env.clock.sql(), tenant_id, source_id, kind, by, &checkpoint).await?;
-    send(tx, tenant_id, Ingest { source_id, job_id, kind }).await?;
-    tx.notify(jobs::changed(tenant_id, job_id));
-    Ok(Asked::Started(job_id))
 }
 
 async fn send(tx: &mut Tx, tenant_id: TenantId, message: Ingest) -> store::Result<()> {
-    Queue::new(Ingest::NAME)?.send(tx, tenant_id, &[message]).await?;
+    queue_of::<Ingest>().send(tx, tenant_id, &[message]).await?;
     Ok(())
 }
 
@@ -113,7 +132,7 @@ pub async fn sync_due(env: &Env) -> Result<usize, Fault> {
         sources::set_next_sync(&mut tx, tenant_id, source_id, Some(next)).await?;
         if let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? {
             let kind = is_full_due(env, &mut tx, &source).await?.then_some(JobKind::Full);
-            queue(env, &mut tx, &source, kind, "schedule", &[]).await?;
+            queue(env, &mut tx, &source, kind, "schedule").await?;
         }
         tx.commit().await?;
         started += 1;
@@ -175,7 +194,7 @@ pub(crate) async fn resume(
     match jobs::item(tx, tenant_id, id).await? {
         Some(item) => {
             let us = Caller::local("a new try", tenant_id, false);
-            Queue::new(Ingest::NAME)?.act(tx, env.clock.sql(), &us, item, Action::Retry).await?;
+            queue_of::<Ingest>().act(tx, env.clock.sql(), &us, item, Action::Retry).await?;
         }
         None => send(tx, tenant_id, Ingest { source_id, job_id: id, kind }).await?,
     }
@@ -200,8 +219,8 @@ pub(crate) async fn stop(env: &Env, tx: &mut Tx, tenant_id: TenantId, id: JobId)
     let item = if job.status == JobStatus::Paused { None } else { jobs::item(tx, tenant_id, id).await? };
     let mut is_ended = false;
     if let Some(item) = item {
-        let us = Caller::local("whoever stopped its job", tenant_id, false);
-        is_ended = match Queue::new(Ingest::NAME)?.act(tx, at, &us, item, Action::Cancel).await {
+        let us = Caller::local("the caller that stopped its job", tenant_id, false);
+        is_ended = match queue_of::<Ingest>().act(tx, at, &us, item, Action::Cancel).await {
             Err(store::Error::Conflict(_)) => false, // it has just come to its end
             acted => acted?,
         };
@@ -217,7 +236,7 @@ pub async fn retry_failures(
     source_id: SourceId,
     external_ids: &[String],
     by: &str,
-) -> store::Result<Option<Asked>> {
+) -> store::Result<Option<(Asked, usize)>> {
     let asked = env.db.write(async |tx| {
         let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(None) };
         if !is_synced(&source) {
@@ -226,8 +245,7 @@ pub async fn retry_failures(
         if external_ids.iter().any(|id| !is_named(id)) {
             return Err(store::Error::Conflict("it has no id to ask for it by: the next full sync tries it again"));
         }
-        let asked = queue(env, tx, &source, Some(JobKind::Delta), by, external_ids).await?;
-        Ok(Some(asked))
+        Ok(Some(queue_for(env, tx, &source, Some(JobKind::Delta), by, external_ids).await?))
     });
     asked.await
 }
@@ -273,7 +291,7 @@ pub(crate) async fn go_on(env: &Env, tx: &mut Tx, source: &Source, by: &str) -> 
             return resume(env, tx, tenant_id, JobId(job.id), source_id, job.kind).await;
         }
     }
-    queue(env, tx, source, None, by, &[]).await.map(|_| ())
+    queue(env, tx, source, None, by).await.map(|_| ())
 }
 
 #[cfg(test)]

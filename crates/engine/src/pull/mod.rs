@@ -1,7 +1,7 @@
 //! Sources: accounts at providers that are read page by page into memory, and what people do with them. The lanes that read them are
 //! [`ingest`](crate::lanes::ingest), [`client_facts`](crate::lanes::client_facts) and [`forget`](crate::lanes::forget).
 
-mod again;
+pub(crate) mod again;
 pub mod connect;
 pub mod jobs;
 mod pace;

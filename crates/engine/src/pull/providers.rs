@@ -51,7 +51,7 @@ impl Providers {
         self
     }
 
-    /// In the order in which people see them.
+    /// All providers, in the order in which people see them.
     pub fn all(&self) -> &[Provider] {
         &self.known
     }

@@ -22,15 +22,15 @@ use super::Provider;
 use crate::Env;
 use crate::work::DB_LIMIT;
 
-/// How long a refresh is reserved; extended while its reply is awaited.
+/// The time that a refresh is reserved; extended while its reply is awaited.
 const LEASE: Duration = Duration::from_secs(45);
-/// How long a worker waits for a token that is being refreshed. For a longer wait its item is put back.
+/// The time that a worker waits for a token that is being refreshed. For a longer wait its item is put back.
 const PATIENCE: Duration = Duration::from_secs(35);
 /// A pair that was refused that soon after it was stored will not get better by another refresh.
 const FRESH_SECS: f64 = 300.0;
-/// For providers that do not say how long a token lives.
+/// The life of a token when its provider does not state one.
 pub(super) const ASSUMED_LIFE: Duration = Duration::from_secs(1_800);
-/// How long no token is asked for after our own client was refused.
+/// The time in which no token is requested after our own client was refused.
 const OUR_FAULT: Duration = Duration::from_secs(900);
 /// A pair in hand is worth many tries to store it.
 const STORE_TRIES: u32 = 60;
@@ -40,7 +40,7 @@ const STORE_TRIES: u32 = 60;
 pub struct Token {
     pub access: Secret,
     pub version: i64,
-    /// When it has to be refreshed. None: it does not expire.
+    /// The time at which it has to be refreshed. None: it does not expire.
     pub good_until: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ impl Token {
     }
 }
 
-/// Why there is no token now.
+/// The reasons why there is no token now.
 #[derive(Debug)]
 pub enum NoToken {
     /// A person has to reconnect; the source says so.
@@ -131,7 +131,7 @@ pub async fn token_within(
                 };
                 let (tell, told) = oneshot::channel();
                 tokio::spawn(async move {
-                    let _ = tell.send(refresh.run().await); // whoever asked may have gone; what came is stored
+                    let _ = tell.send(refresh.run().await); // the caller may have gone; the new token is stored
                 });
                 match tokio::time::timeout(timing.patience, told).await {
                     Ok(Ok(Ok(()))) => {}
@@ -151,7 +151,7 @@ pub async fn token_within(
     }
 }
 
-/// How long no new token is asked for, because our own client is refused. Good tokens are used meanwhile.
+/// The remaining time in which no new token is requested, because our own client was refused. Good tokens are used meanwhile.
 async fn left_alone(env: &Env, provider: Provider) -> Result<Option<Duration>, NoToken> {
     let closed = within(DB_LIMIT, async {
         let mut conn = env.db.acquire().await?;
@@ -189,7 +189,7 @@ async fn usable(env: &Env, tenant_id: TenantId, held: &Held, is_new: bool) -> Re
     Ok(access.map(|access| Token { access, version: held.version, good_until }))
 }
 
-/// How long a token is good: a little less than it lives, but half of its life at least.
+/// The time for which a token is used: a little less than it lives, but half of its life at least.
 fn good_secs(held: &Held, skew_secs: u64) -> f64 {
     let half = held.life_secs.map_or(f64::INFINITY, |life| (life / 2.0).max(0.0));
     held.left_secs.unwrap_or(0.0) - (skew_secs as f64).min(half)
@@ -235,6 +235,11 @@ impl Refresh {
             return Err(self.our_fault("not_set_up", "its provider is not set up here any more").await?);
         };
         let mut conn = self.env.db.acquire().await?;
+        if let Err(error) = self.env.vault.check_seals(&mut conn).await {
+            drop(conn);
+            self.let_go(true).await; // the provider was not asked: a new pair could not be stored, and the old one would be spent
+            return Err(error.into());
+        }
         let refresh = match self.held.refresh_id {
             Some(id) => self.env.vault.get(&mut conn, self.tenant_id, id).await?,
             None => None,
@@ -287,7 +292,7 @@ impl Refresh {
             Err(GrantError::Unknown(words)) => {
                 self.let_go(false).await;
                 Err(NoToken::Failed(Fault::Transient(
-                    anyhow!(words).context("nobody knows whether its token was refreshed"),
+                    anyhow!(words).context("it is unknown whether its token was refreshed"),
                 )))
             }
         }
@@ -345,7 +350,7 @@ impl Refresh {
         }
     }
 
-    /// Where this fails, the lease runs out by itself. A second try says nothing of how the first one ended.
+    /// Releases the lease. If that fails, the lease expires. A second try says nothing of how the first one ended.
     async fn let_go(&self, is_known: bool) {
         let is_known = is_known && !self.is_second;
         let ended = within(DB_LIMIT, async {
@@ -353,7 +358,7 @@ impl Refresh {
             tokens::end_lease(&mut conn, self.tenant_id, self.source_id, self.me, is_known).await
         });
         if let Err(error) = ended.await {
-            tracing::debug!(error = ?error, "a token's lease was not ended; it ends by itself");
+            tracing::debug!(error = ?error, "a token's lease was not released; it expires");
         }
     }
 }

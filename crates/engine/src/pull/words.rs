@@ -4,9 +4,7 @@ pub mod cadence;
 pub mod facts;
 
 use chrono::{DateTime, Utc};
-use domain::shown::plural;
 use domain::{JobKind, JobStatus, SourceStatus, Transport};
-use store::forgotten::Counted;
 use store::jobs::Job;
 use store::sources::Source;
 
@@ -80,7 +78,7 @@ impl Health {
         match (source.status, job.map(|job| job.status)) {
             (SourceStatus::Disconnected, _) => is(
                 Condition::Disconnected,
-                "nothing is read any more; what it brought is kept",
+                "nothing is read any more; its documents are kept",
                 "Connect it again, or forget it.",
             ),
             (SourceStatus::Paused, _) => {
@@ -95,10 +93,12 @@ impl Health {
             }
             (_, Some(JobStatus::Failed)) => is(
                 Condition::SyncFailed,
-                "its last sync was given up; what was read until then is kept",
+                "its last sync was given up; the records read until then are kept",
                 "Open its last job to read why, and press Retry there.",
             ),
-            _ if is_read => is(Condition::UpToDate, &format!("what {who} had at the last sync is here"), ""),
+            _ if is_read => {
+                is(Condition::UpToDate, &format!("everything that {who} had at the last sync is stored"), "")
+            }
             _ => is(Condition::NotReadYet, "it is connected, and nothing was read to the end yet", ""),
         }
     }
@@ -114,9 +114,9 @@ pub fn next_sync(source: &Source, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     source.next_sync_at.filter(|_| is_synced(source)).map(|at| at.max(now))
 }
 
-/// How a source is read.
+/// The way in which a source is read.
 pub fn read_by(source: &Source) -> &'static str {
-    match source.transport() {
+    match source.transport {
         Transport::Rest => "by its API",
         Transport::Mcp => "through an MCP server",
         Transport::Fixtures => "sample data that ships with this program",
@@ -141,7 +141,7 @@ pub fn kind(kind: JobKind) -> &'static str {
     match kind {
         JobKind::Full => "everything",
         JobKind::Delta => "what changed",
-        JobKind::Push => "what it told us of",
+        JobKind::Push => "changes that the provider announced",
         JobKind::Backfill => "history",
     }
 }
@@ -156,21 +156,9 @@ pub fn asked_by(job: &Job) -> &str {
     }
 }
 
-/// How many records a job could not read. Its row counts failed attempts among them.
+/// The number of records that a job could not read. Its row counts failed attempts among them.
 pub fn records_failed(job: &Job) -> i64 {
     (job.items_failed - i64::from(job.error_count)).max(0)
-}
-
-/// How much came from a source: `1,204 documents in 3,400 chunks, 1 client and 2 jobs`.
-pub fn counted(counted: &Counted) -> String {
-    let Counted { documents, chunks, clients, jobs } = *counted;
-    format!(
-        "{} in {}, {} and {}",
-        plural(documents, "document", "documents"),
-        plural(chunks, "chunk", "chunks"),
-        plural(clients, "client", "clients"),
-        plural(jobs, "job", "jobs")
-    )
 }
 
 /// A problem, and what a person can do about it.
@@ -186,7 +174,7 @@ impl Trouble {
     }
 }
 
-/// Why a source needs a person; none while it is synced automatically, or while a person stopped it.
+/// The reason why a source needs a person; none while it is synced automatically, or while a person stopped it.
 pub fn of_source(who: &str, source: &Source) -> Option<Trouble> {
     of_status(who, source.status, source.status_message.as_deref())
 }
@@ -204,12 +192,12 @@ pub fn of_status(who: &str, status: SourceStatus, code: Option<&str>) -> Option<
     }
 }
 
-/// Why a job failed; none when it did not.
+/// The reason why a job failed; none when it did not.
 pub fn of_job(who: &str, job: &Job) -> Option<Trouble> {
     let code = job.error_message.as_deref()?;
     Some(match code {
         "max_retries_exceeded" => Trouble::new(
-            "It failed too often in a row and was given up. What it read until then is kept.",
+            "It failed too often in a row and was given up. The records read until then are kept.",
             "Read the troubles below, then press Retry: it goes on where it stopped.",
         ),
         code if code.starts_with("forbidden") => of_refusal(who, code),
@@ -286,13 +274,6 @@ fn bracketed(code: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_came_from_a_source_is_counted() {
-        let some = Counted { documents: 1_204, chunks: 3_400, clients: 1, jobs: 2 };
-        assert_eq!(counted(&some), "1,204 documents in 3,400 chunks, 1 client and 2 jobs");
-        assert_eq!(counted(&Counted::default()), "0 documents in 0 chunks, 0 clients and 0 jobs");
-    }
 
     #[test]
     fn codes_are_told_in_words_with_what_to_do() {

@@ -19,9 +19,9 @@ use super::{Lease, Outcome};
 
 /// Longer waits leave the queue (`parked`).
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-/// How long a stopping process tries to write down what it knows, and waits for tasks that do not yield.
+/// The time in which a stopping process stores results and waits for tasks that do not yield.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// When a suspect is looked at again that found another one running.
+/// The pause before a suspect that found another one running is tried again.
 const SUSPECTS_PAUSE: Duration = Duration::from_millis(250);
 
 /// The result of a batch.
@@ -85,7 +85,7 @@ pub(super) async fn run_batch(runtime: &Runtime, lane: &Arc<LaneCounters>, claim
     Ran { met_suspect: is_suspect, spare }
 }
 
-/// Why an item without attempts left is a dead letter.
+/// The reason given for an item that became a dead letter after its last attempt.
 fn given_up(item: &Claimed) -> String {
     let attempts = item.attempt() - 1;
     match item.lapses {

@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::{LaneEntry, Lease};
 
-/// How one item ended, for the counters.
+/// The end of one item, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Done,

@@ -12,7 +12,7 @@ use store::queue::Queue;
 use super::Lease;
 use crate::Env;
 
-/// How an item ended well.
+/// The ways in which an item ends without a fault.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
@@ -29,7 +29,7 @@ pub trait Lane: Serialize + DeserializeOwned + Send + 'static {
     /// Stored in rows: never renamed; a new shape is a new name.
     const NAME: &'static str;
     const MAX_ATTEMPTS: i32 = 8;
-    /// How long a silent worker keeps its items. Extended while it lives.
+    /// The time that a silent worker keeps its items. Extended while the worker lives.
     const LEASE_SECS: u32 = 60;
     /// Items claimed at once. A batch keeps its slot until its last item is settled, so lanes with slow items take few.
     const BATCH: u32 = 16;

@@ -21,6 +21,8 @@ use crate::Env;
 const POLL: Duration = Duration::from_secs(1);
 /// One call to the database, connection included. Longer than a server's restart, shorter than any lease.
 pub(crate) const DB_LIMIT: Duration = Duration::from_secs(15);
+/// A claim takes milliseconds. When its connection went silent, the lane looks again on another one this soon.
+const CLAIM_LIMIT: Duration = Duration::from_secs(6);
 
 /// Asks everything that listens to stop: no new claims, then a drain.
 #[derive(Clone)]
@@ -47,18 +49,46 @@ impl Stop {
     }
 }
 
+/// Whether others can find this process when it dies: it is registered as a worker, or this database tracks none. Before that it claims nothing,
+/// because what it held would wait for the whole lease.
+#[derive(Clone)]
+pub struct Registered(watch::Sender<bool>);
+
+impl Registered {
+    fn not_yet() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    /// For a process that is no worker: nobody looks for it.
+    pub fn untracked() -> Self {
+        Self(watch::Sender::new(true))
+    }
+
+    pub(super) fn done(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until it is. `false`: told to stop before.
+    pub(crate) async fn or_stopped(&self, stop: &Stop) -> bool {
+        let mut seen = self.0.subscribe();
+        tokio::select! {
+            is_registered = async { seen.wait_for(|is_registered| *is_registered).await.is_ok() } => is_registered,
+            () = stop.stopped() => false,
+        }
+    }
+}
+
 pub struct Runtime {
     pub(super) env: Env,
     pub(super) beats: Arc<Beats>,
     pub(super) stop: Stop,
+    registered: Registered,
     /// Held while an item runs whose holder died: two suspects never run at once in a process.
     pub(super) suspects: Mutex<()>,
     lanes: Vec<Arc<LaneCounters>>,
     schedules: &'static [Schedule],
     /// Sessions for leases and heartbeats alone: a pool that work has used up must not cost a live worker its items.
     vital: Db,
-    /// The name of this process in `headers.by`.
-    name: String,
 }
 
 impl Runtime {
@@ -66,24 +96,29 @@ impl Runtime {
         Self {
             beats: Arc::default(),
             stop: Stop::default(),
+            registered: Registered::not_yet(),
             suspects: Mutex::default(),
             lanes: lanes.iter().map(LaneCounters::new).collect(),
             schedules,
             vital: env.db.sibling(2),
-            name: format!("{}:{}", tracking::host(), std::process::id()),
             env,
         }
     }
 
+    /// Whether [`Runtime::run`] has registered this process, for others who claim in its name.
+    pub fn registered(&self) -> Registered {
+        self.registered.clone()
+    }
+
     /// Runs every lane, the schedules and the heartbeat until told to stop, then drains: items in hand are finished, or handed back
-    /// when the grace is over. The Workers page shows `role`.
+    /// when the grace is over. Nothing is claimed before the process is registered. The Workers page shows `role`.
     pub async fn run(mut self, role: &str, stop: Stop) {
         self.stop = stop;
         let this = Arc::new(self);
         let drained = Stop::default();
         let vital = Env { db: this.vital.clone(), ..this.env.clone() };
-        let tracked =
-            tracking::run(vital.clone(), this.lanes.clone(), this.beats.clone(), role.to_owned(), drained.clone());
+        let (lanes, beats, registered) = (this.lanes.clone(), this.beats.clone(), this.registered());
+        let tracked = tracking::run(vital.clone(), lanes, beats, role.to_owned(), registered, drained.clone());
         let tracking = tokio::spawn(tracked);
         let mut background = JoinSet::new();
         background.spawn(store::notices::relay(this.env.db.clone()));
@@ -138,6 +173,9 @@ impl Runtime {
 /// idle slots cost nothing; when it finds some it lets the next slot look while it works.
 async fn lane_loop(runtime: Arc<Runtime>, lane: Arc<LaneCounters>, looking: Arc<Mutex<broadcast::Receiver<Notice>>>) {
     let stop = runtime.stop.clone();
+    if !runtime.registered.or_stopped(&stop).await {
+        return;
+    }
     let mut limit = lane.entry.batch;
     let mut spare = None;
     let mut troubles = 0_u32;
@@ -184,7 +222,7 @@ async fn lane_loop(runtime: Arc<Runtime>, lane: Arc<LaneCounters>, looking: Arc<
 
 /// Whether a notice says that this lane has work.
 fn is_of(notice: &Notice, lane: &str) -> bool {
-    notice.kind.strip_prefix("lane:") == Some(lane) && notice.op != Op::Delete
+    notice.is_of_lane(lane) && notice.op != Op::Delete
 }
 
 /// Ends when a notice says that there is work, or that something was missed.
@@ -207,13 +245,13 @@ async fn claim(
     limit: u32,
     spare: Option<Connection>,
 ) -> store::Result<Vec<Claimed>> {
-    let claimed = store::within(DB_LIMIT, async {
+    let claimed = store::within(CLAIM_LIMIT, async {
         let mut conn = match spare {
             Some(conn) => conn,
             None => runtime.env.db.acquire().await?,
         };
         let (clock, lease_secs) = (runtime.env.clock.sql(), lane.entry.lease_secs);
-        lane.entry.queue().claim(&mut conn, clock, limit, lease_secs, &runtime.name).await
+        lane.entry.queue().claim(&mut conn, clock, limit, lease_secs, &runtime.env.name).await
     });
     let claimed = claimed.await?;
     lane.looked(claimed.len());

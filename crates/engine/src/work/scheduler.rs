@@ -31,7 +31,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// How long after its row is made it fires first. Later ticks keep that distance from the ticks of other schedules, so they do
+    /// The time from the creation of its row to its first run. Later ticks keep that distance from the ticks of other schedules, so they do
     /// not all fire in the same second. It depends on the name alone: a schedule that is added moves no other.
     pub fn first_after(&self) -> Duration {
         let hash = self.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

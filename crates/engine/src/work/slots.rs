@@ -1,4 +1,4 @@
-//! How many batches of a lane one worker runs at once.
+//! The number of batches of a lane that one worker runs at once.
 
 use std::fmt;
 use std::str::FromStr;

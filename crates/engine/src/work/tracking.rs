@@ -4,45 +4,67 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::WorkerId;
-use store::workers;
+use store::workers::life::Life;
+use store::workers::{self, Identity};
 
-use super::Stop;
 use super::counters::{Beats, LaneCounters};
+use super::{Registered, Stop, life};
 use crate::Env;
+use crate::env::host;
 
 const DB_LIMIT: Duration = Duration::from_secs(10);
 
 /// Until `drained`: a stopping worker is alive while it drains, and says so.
-pub(super) async fn run(env: Env, lanes: Vec<Arc<LaneCounters>>, beats: Arc<Beats>, role: String, drained: Stop) {
+pub(super) async fn run(
+    env: Env,
+    lanes: Vec<Arc<LaneCounters>>,
+    beats: Arc<Beats>,
+    role: String,
+    registered: Registered,
+    drained: Stop,
+) {
     let interval = Duration::from_secs(env.config.worker_heartbeat_secs);
-    let Some(id) = register(&env, interval, &role, &drained).await else { return };
+    let mut life = Life::new(&env.name);
+    let id = register(&env, &mut life, interval, &role, &drained).await;
+    registered.done();
+    let Some(id) = id else { return };
     tracing::info!(worker.id = %id, "worker {id} is running {} lanes", lanes.len());
-    loop {
-        beat(&env, id, &lanes, &beats, false).await;
-        tokio::select! {
-            () = tokio::time::sleep(interval) => {}
-            () = drained.stopped() => return beat(&env, id, &lanes, &beats, true).await,
+    let beats = async {
+        loop {
+            beat(&env, id, &lanes, &beats, false).await;
+            tokio::select! {
+                () = tokio::time::sleep(interval) => {}
+                () = drained.stopped() => return beat(&env, id, &lanes, &beats, true).await,
+            }
         }
-    }
+    };
+    tokio::select! { () = beats => {} () = life::keep(&env, &mut life, &lanes) => {} }
 }
 
 /// Registers, however long the database takes to come. None: it ended before, or this database tracks nobody.
-async fn register(env: &Env, interval: Duration, role: &str, drained: &Stop) -> Option<WorkerId> {
+async fn register(env: &Env, life: &mut Life, interval: Duration, role: &str, drained: &Stop) -> Option<WorkerId> {
+    let mut is_told = false;
     loop {
         let started = store::within(DB_LIMIT, async {
             let mut conn = env.db.acquire().await?;
             if !workers::is_tracked(&mut conn).await? {
                 return Ok(None);
             }
-            let pid = i32::try_from(std::process::id()).unwrap_or(0);
-            workers::start(&mut conn, env!("CARGO_PKG_VERSION"), interval, &host(), pid, role).await.map(Some)
+            life.look(&env.db).await?; // the lock first: without it others would find this worker dead
+            let (host, pid) = (host(), i32::try_from(std::process::id()).unwrap_or(0));
+            let identity = Identity { name: &env.name, host: &host, pid, role };
+            workers::start(&mut conn, env!("CARGO_PKG_VERSION"), interval, identity).await.map(Some)
         });
-        match started.await {
+        let started = tokio::select! { started = started => started, () = drained.stopped() => return None };
+        match started {
             Ok(None) => {
                 tracing::info!("this database has no worker tracking; working without");
                 return None;
             }
             Ok(Some(id)) => return Some(id),
+            Err(error) if !std::mem::replace(&mut is_told, true) => {
+                tracing::warn!(error = ?error, "the worker cannot register and claims nothing yet, will keep trying");
+            }
             Err(error) => tracing::debug!(error = ?error, "the worker could not register yet"),
         }
         tokio::select! { () = tokio::time::sleep(Duration::from_secs(1)) => {} () = drained.stopped() => return None }
@@ -63,8 +85,4 @@ async fn beat(env: &Env, id: WorkerId, lanes: &[Arc<LaneCounters>], beats: &Beat
         tracing::debug!(error = ?error, "a heartbeat was not heard");
         beats.put_back(beat);
     }
-}
-
-pub(super) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -36,8 +36,7 @@ impl Kept {
     }
 
     async fn put_as(&self, tenant_id: TenantId, text: &str) -> BlobKey {
-        let mut conn = self.world.conn().await;
-        self.env.blobs.put(&mut conn, tenant_id, Bytes::from(text.to_owned())).await.expect("put")
+        self.env.blobs.put(&self.env.db, tenant_id, Bytes::from(text.to_owned())).await.expect("put")
     }
 
     async fn read(&self, key: &BlobKey) -> Option<Bytes> {
@@ -135,6 +134,7 @@ async fn only_what_is_old_and_unnamed_is_collected_and_not_during_a_backup() {
         let stored = store::memory::Stored {
             id: domain::DocumentId::new(),
             record: &record,
+            version: None,
             title: None,
             text: "",
             lang: "simple",
@@ -159,7 +159,107 @@ async fn only_what_is_old_and_unnamed_is_collected_and_not_during_a_backup() {
     for key in [named, young, touched] {
         assert!(kept.read(&key).await.is_some());
     }
+    assert_eq!((kept.objects().len(), kept.rows().await), (3, 5), "the rows of removed ones stay for a day");
+    kept.put("young").await;
+    kept.put("old, and put again").await;
+    kept.world.env.clock.advance(TimeDelta::hours(25));
+    kept.put("young").await;
+    kept.put("old, and put again").await;
+    collect(&kept.env).await.expect("collected");
     assert_eq!((kept.objects().len(), kept.rows().await), (3, 3));
+}
+
+/// I3.
+/// The collector marks an object, asks for its removal, and stalls. Meanwhile the same bytes are put and named. The removal lands late.
+#[tokio::test]
+async fn a_removal_that_lands_late_hits_no_live_blob() {
+    let (s3, port) = S3::start().await;
+    let (world, endpoint) = (World::new().await, format!("http://127.0.0.1:{port}"));
+    let variables = [
+        ("AWS_ENDPOINT", endpoint.as_str()),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ACCESS_KEY_ID", "who"),
+        ("AWS_SECRET_ACCESS_KEY", "canary-7b3d"),
+    ];
+    let blobs = Blobs::in_bucket("memory/pre", &variables, world.env.clock.clone()).expect("a bucket");
+    let env = Env { blobs: blobs.clone(), ..world.env.clone() };
+    let (db, bytes) = (&world.env.db, Bytes::from_static(b"put, forgotten and put again"));
+    let key = blobs.put(db, world.tenant_id, bytes.clone()).await.expect("put");
+    let read = async || blobs.get(world.tenant_id, &key).await.expect("an answer");
+    for round in 0..3 {
+        world.env.clock.advance(TimeDelta::hours(49));
+        s3.hold_deletes.store(true, std::sync::atomic::Ordering::SeqCst);
+        let collecting = tokio::spawn({
+            let env = env.clone();
+            async move { collect(&env).await }
+        });
+        assert!(
+            testkit::wait_until(std::time::Duration::from_secs(10), async || s3.n_held() == 1).await,
+            "round {round}: the collector asked for nothing"
+        );
+        let mut admin = store::bench::administrator(&world.database.admin).await.expect("a connection");
+        let idle = "select count(*) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()";
+        let n_idle: i64 = sqlx::query_scalar(idle).fetch_one(&mut admin).await.expect("a count");
+        assert_eq!(n_idle, 0, "round {round}: a transaction waits for the store; the server ends it after ten seconds");
+        if round == 1 {
+            let end = "select count(pg_terminate_backend(pid)) from pg_locks l where locktype = 'advisory' and granted
+                and database = (select oid from pg_database where datname = current_database())
+                and (classid::bigint << 32 | objid::bigint) = 8390884927023640418";
+            let n_ended: i64 = sqlx::query_scalar(end).fetch_one(&mut admin).await.expect("ended");
+            assert_eq!(n_ended, 1, "the collector's session");
+        }
+        let again =
+            tokio::time::timeout(std::time::Duration::from_secs(10), blobs.put(db, world.tenant_id, bytes.clone()));
+        assert_eq!(again.await.expect("a writer waits for nobody").expect("put again"), key);
+        s3.let_deletes_land();
+        let collected = collecting.await.expect("the collector");
+        assert_eq!(collected.is_err(), round == 1, "round {round}: {collected:?}");
+        assert_eq!(s3.n_held(), 0);
+        assert_eq!(read().await, Some(bytes.clone()), "round {round}: I3: put, acknowledged and gone");
+        // What the other name still has goes a day later, and the one in use stays.
+        world.env.clock.advance(TimeDelta::hours(25));
+        blobs.put(db, world.tenant_id, bytes.clone()).await.expect("put again");
+        collect(&env).await.expect("collected");
+        assert_eq!(read().await, Some(bytes.clone()), "round {round}");
+        assert_eq!(s3.objects.lock().expect("the objects").len(), 1, "round {round}: one name is in use");
+    }
+}
+
+/// I3.
+/// A blob that was removed and put again has its second name. A copy keeps that name, so what the restored rows call the old name is not the only one.
+#[tokio::test]
+async fn a_blob_that_was_revived_outlives_its_copy_and_the_next_rounds() {
+    let kept = Kept::new().await;
+    let key = kept.put("removed and put again").await;
+    kept.world.env.clock.advance(TimeDelta::hours(25));
+    collect(&kept.env).await.expect("removed");
+    assert_eq!(kept.put("removed and put again").await, key);
+    let restored = kept.dir.with_extension("restored");
+    let copied = kept.env.blobs.copy_all(&Blobs::in_folder(&restored)).await.expect("copied");
+    assert_eq!((copied.objects, copied.damaged.len()), (1, 0));
+    std::fs::remove_dir_all(&kept.dir).expect("the disk is gone");
+    std::fs::rename(&restored, &kept.dir).expect("restored");
+    for _ in 0..3 {
+        kept.world.env.clock.advance(TimeDelta::hours(25));
+        let mut conn = kept.world.conn().await;
+        store::blobs::touch(&mut conn, kept.world.env.clock.sql(), kept.world.tenant_id, &key, 21)
+            .await
+            .expect("in use");
+        collect(&kept.env).await.expect("collected");
+        assert_eq!(
+            kept.read(&key).await.as_deref(),
+            Some(&b"removed and put again"[..]),
+            "I3: gone from the restored store"
+        );
+    }
+    // A copy of an older program has the first name only. It is not removed as long as it is the only one.
+    let second = kept.path(&key).with_extension("2");
+    std::fs::rename(&second, kept.path(&key)).expect("its second name");
+    let mut conn = kept.world.conn().await;
+    let stray = "update tributary.blobs set stray_at = touched_at - interval '2 days'";
+    sqlx::query(stray).execute(&mut *conn).await.expect("stray");
+    collect(&kept.env).await.expect("collected");
+    assert!(kept.read(&key).await.is_some(), "I3: the only object was removed");
 }
 
 #[tokio::test]
@@ -181,9 +281,20 @@ async fn putting_and_collecting_at_once_never_loses_what_was_put_last() {
 struct S3 {
     objects: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     ledger: Arc<Mutex<Vec<String>>>,
+    /// Whether removals wait until they are told to land.
+    hold_deletes: Arc<std::sync::atomic::AtomicBool>,
+    held: Arc<Mutex<usize>>,
 }
 
 impl S3 {
+    fn n_held(&self) -> usize {
+        *self.held.lock().expect("held removals")
+    }
+
+    fn let_deletes_land(&self) {
+        self.hold_deletes.store(false, std::sync::atomic::Ordering::SeqCst);
+    }
+
     async fn start() -> (Self, u16) {
         let (s3, listener) = (Self::default(), tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port"));
         let port = listener.local_addr().expect("an address").port();
@@ -221,6 +332,13 @@ impl S3 {
             let (method, target) = first.split_once(' ').unwrap_or_default();
             let target = target.split(' ').next().unwrap_or_default();
             self.ledger.lock().expect("the ledger").push(format!("{method} {target}"));
+            if method == "DELETE" && self.hold_deletes.load(std::sync::atomic::Ordering::SeqCst) {
+                *self.held.lock().expect("held removals") += 1;
+                while self.hold_deletes.load(std::sync::atomic::Ordering::SeqCst) {
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+                *self.held.lock().expect("held removals") -= 1;
+            }
             let (status, answer) =
                 if is_signed { self.answer(method, target, body) } else { ("403 Forbidden", Vec::new()) };
             let mut head =
@@ -282,10 +400,9 @@ async fn a_bucket_keeps_reads_lists_and_forgets_as_a_folder_does() {
     ];
     let blobs = Blobs::in_bucket("memory/pre", &variables, world.env.clock.clone()).expect("a bucket");
     let env = Env { blobs: blobs.clone(), ..world.env.clone() };
-    let mut conn = world.conn().await;
     let bytes = Bytes::from_static(b"in a bucket");
-    let key = blobs.put(&mut conn, world.tenant_id, bytes.clone()).await.expect("put");
-    assert_eq!(blobs.put(&mut conn, world.tenant_id, bytes.clone()).await.expect("put again"), key);
+    let key = blobs.put(&world.env.db, world.tenant_id, bytes.clone()).await.expect("put");
+    assert_eq!(blobs.put(&world.env.db, world.tenant_id, bytes.clone()).await.expect("put again"), key);
     let name = format!("/memory/pre/{}/{key}", world.tenant_id);
     let asked = std::mem::take(&mut *s3.ledger.lock().expect("the ledger"));
     assert_eq!(asked, [format!("HEAD {name}"), format!("PUT {name}"), format!("HEAD {name}")]);
@@ -297,7 +414,6 @@ async fn a_bucket_keeps_reads_lists_and_forgets_as_a_folder_does() {
     std::fs::remove_dir_all(&dir).expect("removed");
 
     world.env.clock.advance(TimeDelta::hours(25));
-    drop(conn);
     collect(&env).await.expect("collected");
     assert!(s3.objects.lock().expect("the objects").is_empty());
     assert_eq!(blobs.get(world.tenant_id, &key).await.expect("an answer"), None);

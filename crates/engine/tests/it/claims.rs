@@ -1,6 +1,7 @@
 //! Activities as agents see them: who is handed what, in which order, and what becomes of work whose agent went silent.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use domain::{Caller, PersonId, Scope};
 use serde_json::{Value, json};
@@ -10,13 +11,13 @@ use testkit::World;
 use uuid::Uuid;
 
 /// A tenant with people; times are ages in minutes.
-struct Office {
-    world: World,
+pub(crate) struct Office {
+    pub(crate) world: World,
     people: HashMap<&'static str, PersonId>,
 }
 
 impl Office {
-    async fn new(names: &[&'static str]) -> Self {
+    pub(crate) async fn new(names: &[&'static str]) -> Self {
         let world = World::now().await;
         let mut people = HashMap::new();
         for name in names {
@@ -27,12 +28,12 @@ impl Office {
         Self { world, people }
     }
 
-    async fn set(&self, who: &str, what: &'static str) {
+    pub(crate) async fn set(&self, who: &str, what: &'static str) {
         let changed = sqlx::query(what).bind(self.people[who].0).execute(&mut *self.world.conn().await).await;
         assert_eq!(changed.expect("a change").rows_affected(), 1);
     }
 
-    async fn activity(&self, owner: Option<&str>, source_type: &str, minutes: f64) -> Uuid {
+    pub(crate) async fn activity(&self, owner: Option<&str>, source_type: &str, minutes: f64) -> Uuid {
         sqlx::query_scalar(
             "insert into activities (tenant_id, type, sales_id, raw_data, created_at)
              values ($1, 'note', $2, jsonb_build_object('source_type', $3::text, 'content', 'x'), now() - make_interval(secs => 60 * $4))
@@ -57,7 +58,7 @@ impl Office {
             .expect("claims")
     }
 
-    async fn number(&self, sql: &'static str) -> i64 {
+    pub(crate) async fn number(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&mut *self.world.conn().await).await.expect("a number")
     }
 }
@@ -108,6 +109,9 @@ async fn a_person_is_handed_only_what_their_agents_can_process() {
     let text = office.activity(None, "text", 10.0).await;
     assert_eq!(office.claims(NEXT, "ann", 10).await, [(text, true)]);
     assert_eq!(office.claims(STALE, "ann", 10).await, []);
+    office.set("ann", "update sales set processes = '{}' where id = $1").await;
+    office.activity(Some("ann"), "text", 10.0).await;
+    assert_eq!((office.claims(NEXT, "ann", 10).await, office.claims(STALE, "ann", 10).await), (vec![], vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,7 +129,7 @@ async fn two_hundred_who_claim_at_once_never_share_an_activity() {
     .await
     .expect("activities");
     // A session each: none waits for another's.
-    let db = office.world.env.db.sibling(200);
+    let db = store::Db::lazy(&office.world.database.login, 200, Duration::from_secs(30));
     let sessions = futures_util::future::join_all((0..200).map(|_| db.acquire())).await;
     let claimers = sessions.into_iter().enumerate().map(|(nth, session)| {
         let who = office.people[["ann", "bob", "eve", "joe"][nth % 4]];
@@ -182,14 +186,14 @@ async fn work_of_a_silent_agent_goes_back_is_counted_and_ends_as_a_dead_letter()
 
 impl Office {
     /// A device of this person, with its own key.
-    async fn device(&self, who: &str, scopes: &[Scope]) -> Caller {
+    pub(crate) async fn device(&self, who: &str, scopes: &[Scope]) -> Caller {
         let mut conn = self.world.conn().await;
         let made = keys::create(&mut conn, self.world.tenant_id, Some(self.people[who]), "device", scopes).await;
         keys::authenticate(&mut conn, &made.expect("a key").1).await.expect("an answer").expect("a caller")
     }
 
     /// Writes as the REST API does, in the caller's own transaction. Returns the rows, or the SQLSTATE.
-    async fn write(&self, caller: &Caller, id: Uuid, body: Value) -> Result<Vec<Value>, String> {
+    pub(crate) async fn write(&self, caller: &Caller, id: Uuid, body: Value) -> Result<Vec<Value>, String> {
         let table = Table::find("activities").expect("a table");
         let column = table.column("id").expect("a column");
         let condition = Condition { column, is_not: false, operator: Operator::Eq, values: vec![id.to_string()] };
@@ -199,7 +203,7 @@ impl Office {
         match written {
             Ok(rows) => {
                 tx.commit().await.expect("committed");
-                Ok(rows.into_iter().map(|(_, row)| row).collect())
+                Ok(rows.into_iter().map(|written| written.row).collect())
             }
             Err(error) => {
                 // Not left to the drop, which only sends it later: a claim passes over a row that is still locked.
@@ -209,18 +213,19 @@ impl Office {
         }
     }
 
-    async fn claim_as(&self, caller: &Caller) -> Vec<(Uuid, i32)> {
+    pub(crate) async fn claim_as(&self, caller: &Caller) -> Vec<(Uuid, i32)> {
         let mut tx = self.world.env.db.begin_as(caller).await.expect("a transaction");
         let claimed = store::claims::claim(&mut tx, 1, &["text", "url"]).await.expect("a claim");
         tx.commit().await.expect("committed");
         claimed.into_iter().map(|claim| (claim.id, claim.lock_epoch)).collect()
     }
 
-    async fn run(&self, sql: &'static str) {
+    pub(crate) async fn run(&self, sql: &'static str) {
         sqlx::query(sql).execute(&mut *self.world.conn().await).await.expect(sql);
     }
 }
 
+/// F40, I3.
 #[tokio::test]
 async fn only_the_key_that_claimed_completes_and_a_late_result_overwrites_nothing() {
     let office = Office::new(&["ann", "bob"]).await;
@@ -281,9 +286,9 @@ async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
         let row = json!({ "sales_id": office.people[who].0, "device_name": "laptop", "status": "processing", "current_activity_id": id });
         let mut tx = office.world.env.db.begin_as(caller).await.expect("a transaction");
         match rest::insert(&mut tx, nodes, row.as_object().expect("a row"), true, &[]).await {
-            Ok(row) => {
+            Ok(written) => {
                 tx.commit().await.expect("committed");
-                Ok::<Value, String>(row)
+                Ok::<_, String>(written)
             }
             Err(error) => {
                 tx.rollback().await.expect("rolled back"); // not left to the drop, which only sends it later
@@ -292,12 +297,13 @@ async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
         }
     };
     let node = beat(&ann, "ann").await.expect("a heartbeat");
+    assert!(node.is_news, "a new device is news");
     assert_eq!(
-        (&node["enabled"], &node["concurrency"]),
+        (&node.row["enabled"], &node.row["concurrency"]),
         (&json!(true), &json!(1)),
         "what the Nodes page says comes back"
     );
-    assert_eq!(beat(&ann, "bob").await, Err("42501".into()), "nobody beats for somebody else");
+    assert_eq!(beat(&ann, "bob").await.err(), Some("42501".into()), "nobody beats for somebody else");
     let age = "update activities set locked_at = now() - interval '31 minutes'";
     office.run(age).await;
     assert_eq!(
@@ -305,7 +311,7 @@ async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
         0,
         "its device was heard just now"
     );
-    assert!(beat(&ann, "ann").await.is_ok());
+    assert!(!beat(&ann, "ann").await.expect("a heartbeat").is_news, "the same again is no news");
     assert_eq!(
         office.number("select count(*) from activities where locked_at > now() - interval '1 minute'").await,
         1,
@@ -318,6 +324,9 @@ async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
     sqlx::raw_sql(silent).execute(&mut office.world.login_conn().await).await.expect("silence");
     office.run(age).await;
     assert_eq!(office.number("select unlock_stale_locks()::int8").await, 1);
+    assert!(beat(&ann, "ann").await.expect("a heartbeat").is_news, "a device that is heard again is news");
+    office.run("update crm_processing_nodes set status = 'ready'").await;
+    assert!(beat(&ann, "ann").await.expect("a heartbeat").is_news, "another status is news");
 }
 
 #[tokio::test]
@@ -357,4 +366,36 @@ async fn what_failed_is_tried_again_three_times_within_a_day_and_then_buried() {
     );
     office.run("update activities set metadata = jsonb_set(metadata, '{error,timestamp}', to_jsonb(now() - interval '2 hours'))").await;
     assert_eq!(office.number(retry).await, 0);
+}
+
+/// F40.
+#[tokio::test]
+async fn whatever_an_agent_calls_its_error_only_a_person_ends_an_activity() {
+    let office = Office::new(&["ann"]).await;
+    let agent = office.device("ann", &[Scope::Agent]).await;
+    let words = [json!("Skipped"), json!("Abandoned"), json!("skipped"), json!(["Skipped"]), Value::Null, json!("")];
+    for word in words {
+        let id = office.activity(None, "text", 1.0).await;
+        let said = json!({ "type": word, "message": "it is over", "timestamp": "infinity", "retry_count": -1 });
+        let mut rounds = 0;
+        while office.claim_as(&agent).await.len() == 1 {
+            rounds += 1;
+            assert!(rounds < 9, "I1: {word} is tried again for ever");
+            let body = json!({ "processing_status": "failed", "metadata": { "error": said } });
+            office.write(&agent, id, body).await.expect("failed");
+            office.run("select * from tributary.retry_activities(now() + interval '61 minutes')").await;
+        }
+        assert_eq!(rounds, 4, "F40: an error of type {word} made the activity disappear");
+        let letters = "select count(*) from activity_failures f join activities a on a.id = f.original_activity_id
+            where a.processing_status = 'failed'";
+        assert_eq!(office.number(letters).await, 1, "I1: {word} is no dead letter");
+        // A person decides: that is final, and leaves no dead letter.
+        let mut conn = office.world.conn().await;
+        let skipped = store::activities::skip(&mut conn, office.world.tenant_id, domain::ActivityId(id), "ann");
+        assert!(skipped.await.expect("skipped"));
+        drop(conn);
+        office.run("select * from tributary.retry_activities(now() + interval '3 days')").await;
+        assert_eq!(office.number(letters).await, 0, "{word}");
+        assert_eq!(office.claim_as(&agent).await, [], "a skipped one came back");
+    }
 }

@@ -1,4 +1,4 @@
-//! Which contact an event belongs to: many spellings of an address, matched in the database for every writer.
+//! The contact of an event: many spellings of an address, matched in the database for every writer.
 
 use domain::{Caller, ContactId, Region, normal_address};
 use engine::channels::NewChannel;
@@ -102,6 +102,7 @@ fn phone_forms(grouped: &[&str]) -> Vec<String> {
     ]
 }
 
+/// S31.
 #[tokio::test]
 async fn an_address_finds_its_contact_however_it_is_written() {
     let people = People::new().await;
@@ -270,7 +271,8 @@ async fn a_channel_that_refuses_much_is_told_and_one_that_refuses_little_is_not(
     let mut conn = people.world.conn().await;
     let mut channel = async |name: &str, n: i32| {
         let new = NewChannel { provider: "generic".into(), name: name.into(), ..NewChannel::default() };
-        let channel_id = engine::channels::add(env, tenant_id, new).await.expect("a channel").id;
+        let channel_id =
+            engine::channels::add(env, &Caller::local("test", tenant_id, false), new).await.expect("a channel").id;
         let (reason, address) = ("the signature does not match".to_owned(), "203.0.113.7".to_owned());
         let refusal = NewRefusal { tenant_id, channel_id, status: 401, reason, address, n };
         channels::add_refusals(&mut conn, &[refusal.clone(), refusal]).await.expect("refusals");

@@ -1,4 +1,4 @@
-//! F1, F31, F15: kill -9 at every crash point, SIGTERM in the middle of a batch, and items that kill their worker.
+//! kill -9 at every crash point, SIGTERM in the middle of a batch, and items that kill their worker.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt as _, stream};
 use rustix::process::Signal;
 use store::crash::Point;
-use testkit::{Cluster, wait_until};
+use testkit::{Cluster, effects, wait_until};
 use uuid::Uuid;
 
 use crate::suite::{Suite, worker};
@@ -19,11 +19,24 @@ fn provoke(point: Point, worker: &testkit::process::Worker) {
     }
 }
 
+/// F1, I1, I2, I5.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_every_crash_point_every_item_has_exactly_one_effect() {
     let cluster = Cluster::private().await;
     // The migration's point is in `schema`; those of the path through the whole program are in its own tests.
-    let elsewhere = ["migrate.", "intake.", "blob.", "remember.", "agent.", "pull.", "token.", "clients.", "forget."];
+    let elsewhere = [
+        "migrate.",
+        "intake.",
+        "blob.",
+        "remember.",
+        "postings.",
+        "agent.",
+        "pull.",
+        "token.",
+        "clients.",
+        "forget.",
+        "rotate.",
+    ];
     let is_of_work = |point: &Point| !elsewhere.iter().any(|begins| point.name().starts_with(begins));
     let points = Point::ALL.iter().copied().filter(is_of_work);
     // Most of the time is leases running out: a few at once.
@@ -73,6 +86,7 @@ async fn kill_at(cluster: &Cluster, point: Point) -> usize {
     rounds
 }
 
+/// F31, I5.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_told_to_stop_finishes_or_hands_back_without_costing_an_attempt() {
     let cluster = Cluster::private().await;
@@ -107,6 +121,7 @@ async fn a_worker_told_to_stop_finishes_or_hands_back_without_costing_an_attempt
     assert!(dearest <= 2, "handing back cost more than one claim: {dearest}");
 }
 
+/// F31.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_ends_soon_whatever_stands_in_its_way() {
     let cluster = Cluster::private().await;
@@ -136,21 +151,32 @@ async fn a_stop_ends_soon_whatever_stands_in_its_way() {
     }
 }
 
+/// F15, I5.
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_buries_only_itself() {
-    let cluster = Cluster::private().await;
-    let suite = Suite::new(cluster.database("poison").await, "poison").await;
-    let poison = Uuid::now_v7();
+    bury("poison", &[]).await;
+}
+
+/// F15: the item takes all memory that its worker can have.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_takes_all_memory_buries_only_itself() {
+    bury("hungry", &[("CRASHLING_SPARE_MB", "1000")]).await;
+}
+
+/// Sends an item that kills its workers among others, and starts a new worker after every death, until nothing is left.
+async fn bury(deadly: &str, env: &[(&str, &str)]) {
+    let suite = Suite::new(testkit::cluster::cloned(), deadly).await;
     suite.send_kinds(&suite.world.env.db, 10, &["ok", "slow"]).await;
-    testkit::effects::send(&suite.world.env.db, suite.world.tenant_id, poison, "poison").await.expect("sent");
+    effects::send(&suite.world.env.db, suite.world.tenant_id, Uuid::now_v7(), deadly).await.expect("sent");
     suite.send_kinds(&suite.world.env.db, 10, &["ok", "panic"]).await;
+    let start = || crate::programs::crashling(&suite.world.database.url, None, env);
 
     let mut deaths = 0;
-    let mut running = worker(&suite.world.database.url, None, None);
+    let mut running = start();
     let ended = wait_until(Duration::from_secs(150), async || {
         if running.has_ended().is_some() {
             deaths += 1;
-            running = worker(&suite.world.database.url, None, None);
+            running = start();
         }
         let mut conn = suite.world.conn().await;
         sqlx::query_scalar::<_, i64>("select count(*) from pgmq.q_effects")
@@ -166,13 +192,15 @@ async fn poison_buries_only_itself() {
             .fetch_all(&mut *conn)
             .await
             .expect("the archive");
-    assert_eq!(buried.iter().filter(|(kind, _)| kind == "poison").count(), 1, "{buried:?}");
+    assert_eq!(buried.iter().filter(|(kind, _)| kind == deadly).count(), 1, "{buried:?}");
     assert_eq!(buried.iter().filter(|(kind, _)| kind == "panic").count(), 5, "{buried:?}");
     assert_eq!(buried.len(), 6, "an innocent was buried with it: {buried:?}");
-    assert!(buried.iter().all(|(kind, reason)| kind != "poison" || reason.contains("died")), "{buried:?}");
-    assert!(buried.iter().all(|(kind, reason)| kind != "panic" || reason.contains("told to panic")), "{buried:?}");
+    assert!(buried.iter().all(|(kind, reason)| kind != deadly || reason.contains("died")), "{buried:?}");
+    // One that was in a dying worker's hands at its last attempt is given up when it is next claimed.
+    let is_told = |reason: &str| reason.contains("told to panic") || reason.starts_with("given up after");
+    assert!(buried.iter().all(|(kind, reason)| kind != "panic" || is_told(reason)), "{buried:?}");
     let done: i64 =
         sqlx::query_scalar("select count(distinct item) from effects").fetch_one(&mut *conn).await.expect("a count");
     assert_eq!(done, 15, "everything but the poison is done, once");
-    println!("poison: {deaths} workers died of it, then it was given up");
+    println!("{deadly}: {deaths} workers died of it, then it was given up");
 }

@@ -46,6 +46,7 @@ async fn vectors_come_in_the_order_of_their_texts_and_one_long() {
     assert!(client.embed(&[]).await.expect("nothing").vectors.is_empty());
 }
 
+/// F34.
 #[tokio::test]
 async fn a_wrong_answer_is_refused_in_its_own_words() {
     let fake = FakeEmbedder::start(8).await;
@@ -125,6 +126,7 @@ async fn a_hiccup_is_tried_three_times() {
     }
 }
 
+/// F34.
 #[tokio::test]
 async fn an_embedder_that_is_away_or_slow_is_found_again() {
     let fake = FakeEmbedder::start(8).await;

@@ -1,4 +1,4 @@
-//! How items move between states, by a fixed clock and in this process.
+//! The moves of items between states, by a fixed clock and in this process.
 
 use std::sync::Arc;
 
@@ -142,6 +142,7 @@ async fn a_parked_item_can_be_skipped_and_brought_back() {
     assert_eq!(only_item(&world).await.state, ItemState::Waiting);
 }
 
+/// S17.
 #[tokio::test]
 async fn another_tenants_items_are_not_there() {
     let world = World::new().await;
@@ -177,6 +178,7 @@ async fn a_malformed_message_is_a_dead_letter_with_its_reason() {
     assert!(item.reason.as_deref().is_some_and(|why| why.contains("does not parse")), "{item:?}");
 }
 
+/// F10.
 #[tokio::test]
 async fn a_schedule_fires_once_a_tick_and_missed_ticks_collapse() {
     let world = World::new().await;
@@ -257,6 +259,7 @@ async fn every_parked_item_is_on_some_page() {
     assert_eq!(seen.len(), 6);
 }
 
+/// F33.
 #[tokio::test]
 async fn a_schedule_that_cannot_fire_shows_its_error_and_holds_up_no_other() {
     let world = World::now().await;
@@ -320,9 +323,14 @@ async fn an_alert_opens_once_is_told_and_closes_with_its_cause() {
     };
     // A worker, so that its absence is no second alert.
     let mut conn = world.conn().await;
-    store::workers::start(&mut conn, "1.0", std::time::Duration::from_secs(60), "host", 1, "worker")
-        .await
-        .expect("started");
+    store::workers::start(
+        &mut conn,
+        "1.0",
+        std::time::Duration::from_secs(60),
+        store::workers::Identity { name: "w", host: "host", pid: 1, role: "worker" },
+    )
+    .await
+    .expect("started");
     assert_eq!(watch().await, [] as [&str; 0]);
 
     sqlx::query(

@@ -24,6 +24,7 @@ pub async fn overslept(suite: &Suite, point: &str, bug: Option<&str>) -> (Verdic
     (suite.verdict().await, late)
 }
 
+/// F2, I3.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_stopped_past_its_lease_changes_nothing_and_is_counted() {
     let cluster = Cluster::private().await;

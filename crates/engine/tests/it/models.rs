@@ -173,7 +173,7 @@ async fn a_language_model_in_trouble_is_told_apart_from_one_that_will_not() {
             (Manner::Refuses, "refused to answer"),
             (Manner::IsFiltered, "refused to answer"),
             (Manner::CutOff, "was cut off before its answer was complete"),
-            (Manner::Prose, if is_anthropic { unfit } else { "gave an answer that is no JSON" }),
+            (Manner::Prose, if is_anthropic { unfit } else { "gave an answer that is not JSON" }),
             (Manner::Says(json!({ "summary": "no facts" })), unfit),
             (Manner::Says(json!({ "summary": 7, "facts": [] })), unfit),
             (Manner::Says(json!({ "summary": "x", "facts": [{ "a": 1 }] })), unfit),
@@ -270,7 +270,7 @@ async fn the_settings_choose_what_is_used_and_say_what_is_missing() {
 
     let page = recording("text/html", b"<html>".to_vec()).await;
     let failure = process(&both, url.clone(), Some(&page)).await.expect_err("no recording");
-    assert_eq!((failure.kind, failure.message.as_str()), ("DownloadError", "what lies there is no recording"));
+    assert_eq!((failure.kind, failure.message.as_str()), ("DownloadError", "the file there is not a recording"));
     reads.answer(chat::Manner::Status(429, "retry-after: 90\r\n", ""));
     let failure = process(&both, url.clone(), Some(&audio)).await.expect_err("to wait");
     assert_eq!((failure.kind, failure.message.as_str()), ("LLMError", "the language model asked us to wait 90 s"));
@@ -294,6 +294,7 @@ async fn the_settings_choose_what_is_used_and_say_what_is_missing() {
     }
 }
 
+/// S26, S27.
 #[tokio::test]
 async fn what_a_text_says_is_handed_over_as_data_and_nothing_of_the_answer_is_done() {
     for dialect in ["anthropic", "openai"] {

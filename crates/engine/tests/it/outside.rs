@@ -93,6 +93,7 @@ async fn fetch(outside: &Outside, url: &str, basic: Option<&Basic>) -> Result<Ve
     fetched
 }
 
+/// S10.
 #[tokio::test]
 async fn a_redirect_leads_nowhere_that_a_url_does_not() {
     let (server, canary) = (FakeRecordings::start(1).await, Canary::start().await);
@@ -141,6 +142,7 @@ async fn a_server_that_sends_us_in_circles_is_left() {
     }
 }
 
+/// S9, S10.
 #[tokio::test]
 async fn a_name_that_changes_its_address_does_not_change_ours() {
     let server = FakeRecordings::start(1).await;
@@ -172,6 +174,7 @@ async fn a_name_that_changes_its_address_does_not_change_ours() {
     assert_eq!(canary.visits(), 0, "S9, S10: somebody got in");
 }
 
+/// S10.
 #[tokio::test]
 async fn credentials_stay_with_the_server_they_are_for() {
     let (first, second) = (FakeRecordings::start(1).await, FakeRecordings::start(2).await);
@@ -259,7 +262,7 @@ async fn size_and_time_are_bounded() {
 }
 
 #[tokio::test]
-async fn whoever_comes_while_all_turns_are_taken_waits() {
+async fn a_request_waits_while_all_turns_are_taken() {
     let server = FakeRecordings::start(1).await;
     let outside = way_out(&[&server], Lookup::System, limits());
     server.answer(Manner::Stalls(Duration::from_secs(60)));

@@ -1,4 +1,4 @@
-//! How the hot statements are run, by PostgreSQL's own words: by their index, on a table that nobody has analysed and on one that is.
+//! The plans of the hot statements, as PostgreSQL explains them: by their index, on a table that was never analysed and on one that was.
 
 use sqlx::Executor as _;
 use testkit::World;
@@ -11,6 +11,7 @@ async fn plan(conn: &mut sqlx::PgConnection, sql: &str) -> String {
     rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
 }
 
+/// F13.
 #[tokio::test]
 async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
     let world = World::now().await;
@@ -24,11 +25,18 @@ async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
         insert into pgmq.q_embed (vt, message) select now() + n * interval '1 s', '{}' from generate_series(-50, 3000) n;";
     conn.execute(sqlx::raw_sql(fill)).await.expect("rows");
     let queue = store::queue::Queue::new("embed").expect("a queue");
-    let hot: [(&str, &str, &[&str]); 8] = [
+    let [counts, list] = queue.page_sql();
+    let hot: [(&str, &str, &[&str]); 10] = [
+        ("counts of a page", counts, &["q_embed_share_idx"]),
+        ("items of a page", list, &["q_embed_share_idx", "q_embed_pkey"]),
         ("look", include_str!("../../../store/src/sql/documents_look.sql"), &["source_documents_external_key"]),
         ("lock", include_str!("../../../store/src/sql/documents_lock.sql"), &["source_documents_pkey"]),
-        ("claim", queue.claim_sql(), &["q_embed_share_idx", "q_embed_vt_idx", "q_embed_pkey"]),
-        ("tenants", include_str!("../../../store/src/sql/activities_tenants.sql"), &["activities_raw_idx"]),
+        ("claim", queue.claim_sql(), &["q_embed_share_idx", "q_embed_pkey"]),
+        (
+            "tenants",
+            include_str!("../../../store/src/sql/activities_tenants.sql"),
+            &["Index Only Scan using activities_"],
+        ),
         ("what waits", include_str!("../../../store/src/sql/waiting_oldest.sql"), &["activities_raw_idx"]),
         ("how fast it went", include_str!("../../../store/src/sql/waiting_paces.sql"), &["activities_created_idx"]),
         ("what is in hands", include_str!("../../../store/src/sql/nodes_list.sql"), &["activities_locked_idx"]),
@@ -79,4 +87,57 @@ async fn foreign_keys_are_checked_by_a_key_from_the_first_row_on() {
         let is_whole = !plan.contains("Filter") || plan.contains("Index Cond: (id = ");
         assert!(is_whole, "{from} is checked against {to} by a part of a key\n{plan}");
     }
+}
+
+/// How many pages of tables and indexes a statement touched.
+async fn buffers(conn: &mut sqlx::PgConnection, sql: &str) -> i64 {
+    let sql = format!("explain (analyze, buffers, format json) {sql}");
+    let told: serde_json::Value = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(conn).await.expect("a plan");
+    let of = |name: &str| told[0]["Plan"][name].as_i64().unwrap_or(0);
+    of("Shared Hit Blocks") + of("Shared Read Blocks")
+}
+
+/// An agent that takes texts alone passes recordings over without reading them, however many wait, and so does one that looks for stale ones. One
+/// that may take nothing reads nothing.
+#[tokio::test]
+async fn recordings_that_nobody_can_hear_cost_a_claim_nothing() {
+    let n = if testkit::is_slow() { 200_000 } else { 20_000 };
+    let world = World::now().await;
+    let mut conn = world.conn().await;
+    let fill = format!(
+        "set statement_timeout = 0;
+         insert into sales (tenant_id, email, processes) select id, 'p' || n || '@office.test', '{{text}}' from tenants, generate_series(1, 20) n;
+         insert into sales (tenant_id, email, processes) select id, 'nothing@office.test', '{{}}' from tenants;
+         insert into sales (tenant_id, email) select id, 'everything@office.test' from tenants;
+         insert into activities (tenant_id, type, sales_id, raw_data, created_at)
+             select t.id, 'call', (select array_agg(id) from sales)[1 + n % 30], '{{\"source_type\":\"url\"}}', now() - n * interval '1 s'
+             from tenants t, generate_series(1, {n}) n;
+         insert into activities (tenant_id, type, sales_id, raw_data, created_at)
+             select t.id, 'note', (select array_agg(id) from sales)[1 + n % 30], '{{\"source_type\":\"text\"}}', now() - n * interval '1 min'
+             from tenants t, generate_series(1, 90) n"
+    );
+    conn.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(fill))).await.expect("activities");
+    let mut admin = store::bench::administrator(&world.database.admin).await.expect("a connection");
+    for state in ["never analysed", "analysed"] {
+        for function in ["claim_next_pending_activity", "claim_stale_activity"] {
+            for (arguments, takes, most) in [
+                ("(select min(id) from sales), 1", "texts", 1_000),
+                ("(select max(id) from sales), 1", "everything", 1_000),
+                ("(select id from sales where processes = '{}'), 1", "nothing", 200),
+                ("(select min(id) from sales), 1, '{url}'", "texts and wants recordings", 200),
+            ] {
+                let claim = format!("select * from {function}({arguments})");
+                conn.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(claim.clone())))
+                    .await
+                    .expect("a first claim, which reads the catalog");
+                let read = buffers(&mut conn, &claim).await;
+                println!("{function} over {n} recordings, {state}, by an agent that takes {takes}: {read} buffers");
+                assert!(read < most, "{function}, {state}, {takes}: {read} buffers");
+            }
+        }
+        admin.execute("analyze activities, sales").await.expect("statistics");
+    }
+    let heard = "select count(*) from activities a join sales s on s.user_id = a.locked_by
+         where a.raw_data ->> 'source_type' = 'url' and s.processes = '{text}'";
+    assert_eq!(sqlx::query_scalar::<_, i64>(heard).fetch_one(&mut *conn).await.expect("a count"), 0);
 }

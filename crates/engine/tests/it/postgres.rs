@@ -1,4 +1,4 @@
-//! F3, F5, F6, F7, F29: the server killed under load, connections dropped and black-holed, a COMMIT's answer lost, a BEGIN cancelled.
+//! The server or one of its backends killed under load, connections dropped and black-holed, a COMMIT's answer lost, a BEGIN cancelled.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use rand::{RngExt as _, SeedableRng as _};
 use store::Db;
 use testkit::proxy::Proxy;
-use testkit::{Cluster, is_slow, wait_until};
+use testkit::{Cluster, World, is_slow, wait_until};
 
 use crate::suite::{Suite, worker};
 
+/// F3, I1, I2, I5.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_killed_under_load_loses_and_doubles_nothing() {
     let seed: u64 = std::env::var("TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115);
@@ -39,6 +40,54 @@ async fn the_server_killed_under_load_loses_and_doubles_nothing() {
     println!("seed {seed}: {kills} kills of the server, slowest restart {slowest:?}: {verdict}");
 }
 
+/// F4, I1, I2, I5, I6.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_backend_killed_under_load_ends_every_session_and_loses_and_doubles_nothing() {
+    let cluster = Cluster::private().await;
+    let suite = Arc::new(Suite::new(cluster.database("backend").await, "backend").await);
+    let mut workers = [worker(&suite.world.database.url, None, None), worker(&suite.world.database.url, None, None)];
+    let kills = if is_slow() { 20 } else { 3 };
+    let sender = tokio::spawn({
+        let suite = suite.clone();
+        async move { suite.send(&suite.world.env.db, 200 * kills).await }
+    });
+    // One that is at work, so that it dies in the middle of a statement or of a transaction.
+    let busy = "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+        and usename = current_user order by state <> 'idle' desc, random() limit 1";
+    for nth in 0..kills {
+        suite.has_sent(200 * nth + 60).await;
+        let mut witness = suite.world.login_conn().await;
+        let pid: i32 = sqlx::query_scalar(busy).fetch_one(&mut witness).await.expect("a backend");
+        testkit::cluster::kill(u32::try_from(pid).expect("a pid"), rustix::process::Signal::KILL);
+        let is_dropped = wait_until(Duration::from_secs(10), async || {
+            sqlx::raw_sql("select 1").execute(&mut witness).await.is_err()
+        });
+        assert!(is_dropped.await, "the server did not end the other sessions");
+    }
+    sender.await.expect("the sender");
+    let limit = Duration::from_secs(60 + 20 * kills as u64);
+    assert!(suite.drain(limit).await, "I5: stuck after a backend was killed");
+    for worker in &mut workers {
+        assert!(worker.has_ended().is_none(), "I6: a worker ended because a backend died");
+    }
+    let verdict = suite.verdict().await;
+    assert!(verdict.is_clean(), "F4, I1 I2: {verdict}");
+    println!("{kills} backends killed: {verdict}");
+}
+
+/// I6: a server that ends takes its socket along.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_finds_no_server_is_held_until_there_is_one() {
+    let cluster = Cluster::private().await;
+    let database = cluster.database("held").await;
+    let db = Db::lazy(&database.login, 2, Duration::from_secs(60));
+    drop(db.acquire().await.expect("a session"));
+    cluster.embedded().stop().await.expect("stopped");
+    let (acquired, took) = tokio::join!(db.acquire(), cluster.restart());
+    assert!(acquired.is_ok(), "I6: {:?}, and the server was back after {took:?}", acquired.err());
+}
+
+/// F5, I6.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_and_silent_connections_lose_and_double_nothing() {
     let cluster = Cluster::private().await;
@@ -74,6 +123,7 @@ async fn dropped_and_silent_connections_lose_and_double_nothing() {
     println!("10 resets, {terminated} sessions ended, 3 s of silence: {verdict}");
 }
 
+/// F6, I2.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_to_commit_loses_and_doubles_nothing() {
     let cluster = Cluster::private().await;
@@ -107,6 +157,7 @@ fn begin_limit(n: u64) -> Duration {
     Duration::from_micros(4_000 + 400 * (n % 100))
 }
 
+/// F7.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_begin_leaves_no_session_in_a_transaction() {
     let cluster = Cluster::private().await;
@@ -194,6 +245,29 @@ async fn a_unit_of_work_commits_rolls_back_and_ends_in_time() {
     }
 }
 
+/// I6.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_a_read_only_server_are_replaced_once_it_can_write() {
+    use sqlx::Connection as _;
+    let world = World::now().await;
+    let admin_uri = world.database.admin.uri();
+    let mut admin = sqlx::PgConnection::connect(admin_uri.reveal()).await.expect("an administrator's session");
+    let name = &world.database.name;
+    let set = format!("alter database {name} set default_transaction_read_only = on");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut admin).await.expect("read-only");
+    let db = Db::lazy(&world.database.login, 2, Duration::from_secs(5)); // its sessions are opened from here on
+    let create = async |name: &str| db.write(async |tx| store::tenants::create(tx, name).await).await;
+    let refused = create("refused").await.expect_err("a read-only server wrote");
+    assert_eq!(refused.code().as_deref(), Some("25006"), "{refused:?}");
+    assert!(refused.is_passing(), "{refused:?}");
+
+    let reset = format!("alter database {name} reset default_transaction_read_only");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(reset)).execute(&mut admin).await.expect("writable");
+    let is_back = wait_until(Duration::from_secs(15), async || create("accepted").await.is_ok()).await;
+    assert!(is_back, "I6: the sessions of the read-only time are used for ever");
+}
+
+/// F29.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_is_found_by_polling_when_notices_are_lost() {
     let cluster = Cluster::private().await;
@@ -213,6 +287,46 @@ async fn work_is_found_by_polling_when_notices_are_lost() {
     suite.send_kinds(&suite.world.env.db, 5, &["ok"]).await;
     assert!(suite.drain(Duration::from_secs(10)).await, "F29: work was not found without notices");
     println!("found within {:?} without a listener", begun.elapsed());
+    drop(running);
+    assert!(suite.verdict().await.is_clean());
+}
+
+/// F29: the listener's connection dies without a word. Work is found by looking; listening begins anew once the silence is noticed.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_is_found_though_the_listener_goes_silent() {
+    let cluster = Cluster::private().await;
+    let suite = Suite::new(cluster.database("silent").await, "silent").await;
+    let proxy = Proxy::start(cluster.running().port).await;
+    let running = worker(&suite.world.database.url_through(proxy.port), None, None);
+    let mut conn = suite.world.conn().await;
+    let listening =
+        "select array_agg(pid) from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
+    let mut listeners = async || {
+        let pids: Option<Vec<i32>> = sqlx::query_scalar(listening).fetch_one(&mut *conn).await.expect("an answer");
+        pids.unwrap_or_default()
+    };
+    assert!(wait_until(Duration::from_secs(10), async || !listeners().await.is_empty()).await, "it does not listen");
+    // It claims once it is registered. Silence in the middle of that is another case, and takes longer to notice.
+    let registered = "select count(*) > 0 from tributary.workers";
+    let mut other = suite.world.conn().await;
+    let is_registered = wait_until(Duration::from_secs(10), async || {
+        sqlx::query_scalar(registered).fetch_one(&mut *other).await.expect("an answer")
+    });
+    assert!(is_registered.await, "it does not register");
+    let silent = listeners().await;
+    proxy.forget_all();
+    let begun = Instant::now();
+    suite.send_kinds(&suite.world.env.db, 5, &["ok"]).await;
+    assert!(suite.drain(Duration::from_secs(15)).await, "F29: work was not found after the silence began");
+    println!("found {:?} after the listener went silent", begun.elapsed());
+    assert_eq!(listeners().await, silent, "it listens anew already: the silence was never met");
+    if is_slow() {
+        // An idle connection and a dead one look alike for a minute: three of its own probes are missing.
+        let is_heard =
+            wait_until(Duration::from_secs(90), async || listeners().await.iter().any(|pid| !silent.contains(pid)));
+        assert!(is_heard.await, "F29: it never listens again");
+        println!("listens again {:?} after the silence began", begun.elapsed());
+    }
     drop(running);
     assert!(suite.verdict().await.is_clean());
 }

@@ -10,6 +10,7 @@ use testkit::{Sources, cluster};
 
 use crate::pull::expected;
 
+/// S29.
 #[tokio::test(flavor = "multi_thread")]
 async fn forgetting_leaves_no_derived_row() {
     let t = Sources::new().await;
@@ -91,12 +92,12 @@ async fn connected_again_through_mcp_it_is_read_so_and_a_reconnect_leaves_it() {
     assert_eq!(t.connect_over(HUBSPOT, Transport::Mcp, None).await.expect("the same source"), id);
     t.run().await;
     assert!(t.fakes.requests("/mcp/hubspot/tools/call") > 0, "it is still read by REST");
-    assert_eq!((t.source(id).await.transport.as_str(), t.documents(id).await), ("mcp", before));
+    assert_eq!((t.source(id).await.transport, t.documents(id).await), (Transport::Mcp, before));
     let scopes = "select count(*) from connected_sources where provider = 'hubspot' and scopes <> '{}'";
     assert_eq!(t.count(scopes).await, 1, "what was allowed is not written down");
 
     t.connect_over(HUBSPOT, Transport::Rest, Some(id)).await.expect("reconnected");
-    assert_eq!(t.source(id).await.transport, "mcp", "reconnecting changed how it is read");
+    assert_eq!(t.source(id).await.transport, Transport::Mcp, "reconnecting changed how it is read");
 }
 
 #[tokio::test(flavor = "multi_thread")]

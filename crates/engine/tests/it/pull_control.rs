@@ -11,6 +11,7 @@ use testkit::sources::HUBSPOT;
 
 use crate::pull_faults::{LISTS, run_for_hours, whole};
 
+/// F21, S23.
 #[tokio::test(flavor = "multi_thread")]
 async fn revoked_in_the_middle_it_shows_reconnect_and_nothing_is_missing_afterwards() {
     let t = Sources::new().await;

@@ -34,6 +34,7 @@ pub async fn whole(t: &Sources, id: SourceId) -> bool {
     t.documents(id).await.len() == n
 }
 
+/// F19.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_none_costs_an_attempt_and_the_next_one_heals_it() {
     for manner in [
@@ -68,6 +69,7 @@ async fn an_answer_that_is_none_costs_an_attempt_and_the_next_one_heals_it() {
     }
 }
 
+/// F19.
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_but_readable_answers_are_read() {
     for manner in [Manner::DuplicateKeys, Manner::NulInStrings, Manner::ShortPage, Manner::EmptyPage] {
@@ -80,6 +82,7 @@ async fn odd_but_readable_answers_are_read() {
     }
 }
 
+/// F17.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_to_ask_for_patience_is_honoured_and_costs_no_attempt() {
     for (retry_after, least, most) in [
@@ -228,6 +231,7 @@ async fn a_connector_that_panics_is_a_failed_attempt_and_at_last_a_dead_letter()
     assert_eq!(t.jobs(id).await[0].status.as_str(), "failed");
 }
 
+/// I4.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_fails_deletes_no_message_and_leaves_nothing() {
     let t = Sources::new().await;
@@ -272,6 +276,7 @@ async fn a_client_that_cannot_be_written_is_one_dead_letter_and_holds_up_none_be
     assert_eq!(t.count(dead).await, 1);
 }
 
+/// F16.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_token_that_repeats_or_is_lost_ends_no_job_in_a_loop() {
     for manner in [Manner::RepeatToken, Manner::LostToken] {
@@ -337,6 +342,7 @@ async fn a_months_quota_that_is_used_up_is_asked_about_once_an_hour_and_told() {
     assert_eq!(t.jobs(id).await[0].status.as_str(), "completed");
 }
 
+/// F17.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
     let t = Sources::new().await;
@@ -394,6 +400,7 @@ async fn a_first_sync_that_was_given_up_is_tried_again_at_night() {
     assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
 }
 
+/// F18.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_server_frees_its_slot() {
     let t = Sources::new().await;

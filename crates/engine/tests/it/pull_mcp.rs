@@ -283,6 +283,7 @@ async fn a_token_or_key_that_stays_wrong_asks_to_be_reconnected_and_calls_nothin
     assert_eq!(t.fakes.counts(fakes::HUBSPOT).token_requests, 0, "a key was refreshed");
 }
 
+/// F18.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_packed_bomb_is_not_unpacked_and_frees_its_slot() {
     let began = Instant::now();
@@ -377,6 +378,7 @@ const KEY: &str = "
     175f01eb9a247effa14403420004832bd35bdbd6c084ed8c27000d77f26d50335d2c9d9ccf7c12082b09eb700ca267a63c75391ca25f3fa8ed9bcb3c
     befa3a43489f6bc16245d59aec1001b54387";
 
+/// F17.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_tls_is_none_is_not_spoken_to_and_passes() {
     let (port, came, heard) = self_signed();

@@ -2,7 +2,7 @@
 
 use connectors::Outside;
 use connectors::outside::{FetchError, Limits, Lookup};
-use domain::{ActivityId, Secret};
+use domain::{ActivityId, Caller, Secret};
 use engine::Env;
 use engine::channels::NewChannel;
 use engine::enrich::{Failure, Processors, Subject};
@@ -59,7 +59,11 @@ impl Studio {
             secret: Some(Secret::new(TOKEN)),
             ..NewChannel::default()
         };
-        engine::channels::add(&self.env, self.world.tenant_id, new).await.expect("a channel").id.0
+        engine::channels::add(&self.env, &Caller::local("test", self.world.tenant_id, false), new)
+            .await
+            .expect("a channel")
+            .id
+            .0
     }
 
     async fn rows(&self) -> i64 {
@@ -138,6 +142,7 @@ async fn what_is_no_recording_is_not_kept_and_says_why() {
     assert!(matches!(recordings::open(&studio.env, other, id).await, Err(Error::None)), "S17");
 }
 
+/// S9.
 #[tokio::test]
 async fn no_event_sends_us_to_ourselves() {
     let (studio, canary) = (Studio::new().await, Canary::start().await);

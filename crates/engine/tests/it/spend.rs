@@ -1,4 +1,4 @@
-//! What vectors cost: counted with what they were made for, and never past the cap.
+//! The cost of vectors: counted with the work that needed them, and never past the cap.
 
 use std::sync::Arc;
 

@@ -120,7 +120,7 @@ impl Suite {
         verdict
     }
 
-    /// How many late writes were refused, as the workers counted them.
+    /// The number of late writes that were refused, as the workers counted them.
     pub async fn stale(&self) -> i64 {
         let mut conn = self.world.conn().await;
         let stale: Option<i64> =

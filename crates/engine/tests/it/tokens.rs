@@ -62,6 +62,7 @@ async fn a_reply_later_than_its_lease_is_still_stored_and_nobody_asked_twice() {
     assert!(second.version > 1);
 }
 
+/// F23.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_issuer_says_decides_between_reconnect_a_breaker_and_a_retry() {
     let t = Sources::new().await;
@@ -223,6 +224,7 @@ async fn a_job_waits_while_its_app_is_not_set_up_or_its_token_endpoint_asks_for_
     assert_eq!(t.jobs(id).await[0].status.as_str(), "completed", "{:?}", t.jobs(id).await[0]);
 }
 
+/// F24.
 #[tokio::test(flavor = "multi_thread")]
 async fn replaced_pairs_stay_a_day_and_then_go() {
     let t = Sources::new().await;
@@ -243,6 +245,7 @@ async fn replaced_pairs_stay_a_day_and_then_go() {
     assert_eq!(t.count(secrets).await, 2, "the pair in use went too");
 }
 
+/// S21.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
     use engine::pull::connect::{self, ConnectError};
@@ -290,34 +293,68 @@ async fn a_state_is_good_once_for_its_session_tenant_and_provider() {
     assert!(dump.iter().all(|row| !row.contains(&code)));
 }
 
+/// F24.
+/// A process that sleeps in the middle of storing a new pair: the server ends its session, and the pair in its hands is the only good one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pair_whose_transaction_idled_too_long_is_stored_after_all() {
+    use rustix::process::Signal;
+    use testkit::process::is_stopped;
+
+    let database = testkit::cluster::cloned();
+    let t = Sources::with(database, domain::Clock::System, fakes::Fakes::with_fixtures().await, &[]).await;
+    let id = t.connect(QUICKBOOKS).await;
+    stale(&t).await;
+    let before = t.fakes.counts(fakes::QUICKBOOKS).refreshes;
+    let mut process =
+        refresher(&t, id, 1, 45_000).env("TRIBUTARY_CRASH", "token.in_vault:stop").spawn().expect("a process");
+    let pid = process.id();
+    assert!(wait_until(Duration::from_secs(20), async || is_stopped(pid)).await, "it never came to the vault");
+    let idle =
+        "select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'";
+    assert_eq!(t.count(idle).await, 1);
+    let is_ended = wait_until(Duration::from_secs(20), async || t.count(idle).await == 0).await;
+    testkit::cluster::kill(pid, Signal::CONT);
+    assert!(is_ended, "the server let it idle");
+    let version = format!("select token_version from connected_sources where id = '{id}'");
+    let is_stored = wait_until(Duration::from_secs(30), async || {
+        t.count(&version).await > 1 || t.source(id).await.status.as_str() != "active"
+    });
+    assert!(is_stored.await, "no pair was stored");
+    drop(process.stdin.take());
+    process.wait().expect("its end");
+    let counts = t.fakes.counts(fakes::QUICKBOOKS);
+    assert_eq!(t.source(id).await.status.as_str(), "active", "F24: the only good pair was thrown away; {counts:?}");
+    assert_eq!((counts.refreshes - before, counts.invalid_grants, counts.reuses), (1, 0, 0), "{counts:?}");
+}
+
+/// A process with tasks that ask for this source's token all the time.
+fn refresher(t: &Sources, id: domain::SourceId, tasks: u32, lease_ms: u64) -> std::process::Command {
+    let mut command = crate::programs::refresher();
+    command
+        .env("REFRESHER_FOR", format!("{} {id}", t.world.tenant_id))
+        .env("REFRESHER_TASKS", tasks.to_string())
+        .env("REFRESHER_LEASE_MS", lease_ms.to_string())
+        .env("DATABASE_URL", &t.world.database.url)
+        .env("MASTER_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+        .env("BLOB_URL", testkit::cluster::blob_url())
+        .envs(testkit::sources::settings(&t.fakes))
+        .stdin(std::process::Stdio::piped());
+    command
+}
+
 /// F22: several processes with several tasks each, one rotating token, and replies that come later than their lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_want_one_token_refresh_it_once_an_expiry() {
-    use std::process::Stdio;
-
     let expiries: i64 = if testkit::is_slow() { 1_000 } else { 200 };
     let lease_ms = 1_000;
     let database = testkit::cluster::cloned();
     let t = Sources::with(database, domain::Clock::System, fakes::Fakes::with_fixtures().await, &[]).await;
     let id = t.connect(QUICKBOOKS).await;
-    let (tenant, before) = (t.world.tenant_id, t.fakes.counts(fakes::QUICKBOOKS).refreshes);
+    let before = t.fakes.counts(fakes::QUICKBOOKS).refreshes;
     for nth in (1..=u64::try_from(expiries).expect("a count")).step_by(100) {
         t.fakes.nth(TOKEN, nth + 50, Manner::Delay(Duration::from_millis(lease_ms * 3 / 2)));
     }
-    let start = || {
-        crate::programs::refresher()
-            .env("REFRESHER_FOR", format!("{tenant} {id}"))
-            .env("REFRESHER_TASKS", "8")
-            .env("REFRESHER_LEASE_MS", lease_ms.to_string())
-            .env("DATABASE_URL", &t.world.database.url)
-            .env("MASTER_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
-            .env("BLOB_URL", testkit::cluster::blob_url())
-            .envs(testkit::sources::settings(&t.fakes))
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("a process")
-    };
-    let mut processes: Vec<_> = (0..8).map(|_| start()).collect();
+    let mut processes: Vec<_> = (0..8).map(|_| refresher(&t, id, 8, lease_ms).spawn().expect("a process")).collect();
     let mut conn = t.world.conn().await;
     let version = "select token_version from connected_sources where id = $1";
     for nth in 0..expiries {

@@ -4,18 +4,26 @@ use std::time::Duration;
 
 use domain::WorkerId;
 use store::Db;
-use store::workers::{self, Beat, Health, LaneBeat};
+use store::workers::{self, Beat, Health, Identity, LaneBeat};
 use testkit::{Cluster, World};
 
 async fn start(world: &World, interval_secs: u64) -> WorkerId {
     let mut conn = world.conn().await;
-    workers::start(&mut conn, "1.0", Duration::from_secs(interval_secs), "host", 7, "worker").await.expect("started")
+    let identity = Identity { name: "host:7:1", host: "host", pid: 7, role: "worker" };
+    workers::start(&mut conn, "1.0", Duration::from_secs(interval_secs), identity).await.expect("started")
 }
 
 async fn beat(world: &World, id: WorkerId, successes: i64, errors: i64, last_error: Option<&str>) {
     let mut conn = world.conn().await;
     let beat = Beat { successes, errors, last_error: last_error.map(Into::into) };
     workers::heartbeat(&mut conn, id, &beat, &[], false).await.expect("heard");
+}
+
+/// Enforces every rule, and returns how many rows went.
+async fn retention(conn: &mut store::Connection) -> u64 {
+    let swept = store::retention::enforce(conn, None, &[], |_, _| {}).await;
+    assert!(swept.iter().all(|swept| swept.error.is_none()), "{swept:?}");
+    swept.iter().map(|swept| swept.gone).sum()
 }
 
 #[tokio::test]
@@ -74,7 +82,7 @@ async fn a_database_that_pgai_set_up_is_used_as_it_is() {
         .execute(&mut *conn)
         .await
         .expect("aged");
-    store::retention::enforce(&mut conn, None, &[]).await.expect("retention");
+    retention(&mut conn).await;
     assert_eq!(workers::list(&mut conn, &[]).await.expect("workers").len(), 1);
 }
 
@@ -86,11 +94,7 @@ async fn a_silent_worker_is_removed_after_a_week() {
     let mut conn = world.conn().await;
     let age = "update ai.vectorizer_worker_process set last_heartbeat = now() - interval '8 days' where id = (select id from ai.vectorizer_worker_process limit 1)";
     sqlx::query(age).execute(&mut *conn).await.expect("aged");
-    assert_eq!(
-        store::retention::enforce(&mut conn, None, &[]).await.expect("retention"),
-        1,
-        "our row, and pgai's with it"
-    );
+    assert_eq!(retention(&mut conn).await, 1, "our row, and pgai's with it");
     assert_eq!(workers::list(&mut conn, &[]).await.expect("workers").len(), 1);
 }
 

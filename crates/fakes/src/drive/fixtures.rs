@@ -6,7 +6,7 @@ use crate::fixtures::records;
 const FILES: &str = include_str!("../../../../fixtures/google_drive/files.json");
 const SAMPLE: &str = include_str!("../../../../fixtures/google_drive/gdoc-export-sample.txt");
 
-/// In the order in which they were changed, so that the feed of changes has them so.
+/// Loads the files in the order in which they were changed, which is the order of the feed of changes.
 pub(super) fn load(fakes: &Fakes) {
     for file in records(FILES, "/files").into_iter().rev() {
         let text = text_of(file["name"].as_str().unwrap_or_default());

@@ -1,18 +1,13 @@
 //! Google's MCP server for Drive: its tools that read, as Google publishes them.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::request::Parts;
-use rmcp::handler::server::common::Extension;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{
-    CallToolResult, ContentBlock, Implementation, JsonObject, ProtocolVersion, ServerCapabilities, ServerConfig,
-};
+use rmcp::model::{CallToolResult, JsonObject};
 use rmcp::schemars::{self, JsonSchema};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::{tool, tool_router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,17 +15,18 @@ use crate::drive::fake::DRIVE;
 use crate::drive::filter::Filter;
 use crate::drive::{File, Files};
 use crate::manners::Manner;
-use crate::mcp::{self, Versions, declared};
-use crate::{Shared, lock};
+use crate::tools::{self, Mannered, Tools, declared};
+use crate::{Shared, lock, mcp};
 
 pub(super) fn routes(shared: &Arc<Shared>, config: &StreamableHttpServerConfig) -> Router<Arc<Shared>> {
-    mcp::routes(DRIVE, shared, config, |shared, versions| Tools { shared, versions })
+    let tools = DriveTools { shared: shared.clone() };
+    let tools = Tools { server: ("drive-mcp", "1.0.0"), tools, router: DriveTools::tool_router() };
+    mcp::routes(DRIVE, shared, config, tools)
 }
 
 #[derive(Clone)]
-struct Tools {
+struct DriveTools {
     shared: Arc<Shared>,
-    versions: Versions,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -66,7 +62,7 @@ fn file_schema() -> Arc<JsonObject> {
 }
 
 #[tool_router]
-impl Tools {
+impl DriveTools {
     #[tool(
         name = "search_files",
         description = "Finds files",
@@ -75,14 +71,13 @@ impl Tools {
     )]
     async fn search(
         &self,
-        Extension(parts): Extension<Parts>,
+        Mannered(manner): Mannered,
         Parameters(asked): Parameters<SearchArguments>,
     ) -> CallToolResult {
-        let manner = parts.extensions.get::<Manner>();
         let Some(filter) = Filter::parse(asked.query.as_deref().unwrap_or_default()) else { return refused(400) };
         let start = match &asked.page_token {
             None => 0,
-            Some(_) if manner == Some(&Manner::LostToken) => return refused(400),
+            Some(_) if manner == Some(Manner::LostToken) => return refused(400),
             Some(token) => match token.strip_prefix('~').and_then(|number| number.parse().ok()) {
                 Some(start) => start,
                 None => return refused(400),
@@ -101,7 +96,7 @@ impl Tools {
         if start + rows < files.len() {
             found["nextPageToken"] = json!(format!("~{}", start + rows));
         }
-        answered(manner, &found)
+        answered(manner.as_ref(), &found)
     }
 
     #[tool(
@@ -112,11 +107,11 @@ impl Tools {
     )]
     async fn metadata(
         &self,
-        Extension(parts): Extension<Parts>,
+        Mannered(manner): Mannered,
         Parameters(asked): Parameters<FileArguments>,
     ) -> CallToolResult {
         match lock(self.shared.records::<Files>()).files.get(&asked.file_id) {
-            Some(file) => answered(parts.extensions.get(), &shown(file)),
+            Some(file) => answered(manner.as_ref(), &shown(file)),
             None => refused(404),
         }
     }
@@ -127,13 +122,9 @@ impl Tools {
         input_schema = file_schema(),
         annotations(read_only_hint = true)
     )]
-    async fn text(
-        &self,
-        Extension(parts): Extension<Parts>,
-        Parameters(asked): Parameters<FileArguments>,
-    ) -> CallToolResult {
+    async fn text(&self, Mannered(manner): Mannered, Parameters(asked): Parameters<FileArguments>) -> CallToolResult {
         match lock(self.shared.records::<Files>()).files.get(&asked.file_id) {
-            Some(file) => answered(parts.extensions.get(), &json!({"fileContent": file.text})),
+            Some(file) => answered(manner.as_ref(), &json!({"fileContent": file.text})),
             None => refused(404),
         }
     }
@@ -152,23 +143,11 @@ fn shown(file: &File) -> Value {
 fn answered(manner: Option<&Manner>, found: &Value) -> CallToolResult {
     match manner {
         Some(Manner::ToolError(status)) => refused(*status),
-        _ => CallToolResult::success(vec![ContentBlock::text(found.to_string())]),
+        _ => tools::text(found.to_string()),
     }
 }
 
 /// The server quotes the status of the API behind it.
 fn refused(status: u16) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(format!("Drive API Error: {status}"))])
-}
-
-#[tool_handler]
-impl ServerHandler for Tools {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("drive-mcp", "1.0.0"))
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(self.versions)
-    }
+    tools::error(format!("Drive API Error: {status}"))
 }

@@ -24,7 +24,7 @@ pub(crate) const SHEET: &str = "application/vnd.google-apps.spreadsheet";
 #[derive(Default)]
 pub(crate) struct Files {
     files: BTreeMap<String, File>,
-    /// By number. A file is in it once, at its latest change: earlier ones collapse into it.
+    /// The changes by number. Each file is there once, at its latest change.
     changes: BTreeMap<u64, Change>,
     last_change: u64,
 }

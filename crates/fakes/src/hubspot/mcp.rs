@@ -1,21 +1,16 @@
 //! HubSpot's MCP server: the tools of its local server, version 0.4.0. Writing tools are there, work, and show in the ledger: nobody who
 //! only reads may call them.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::to_bytes;
 use axum::http::StatusCode;
-use axum::http::request::Parts;
-use rmcp::handler::server::common::Extension;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{
-    CallToolResult, ContentBlock, Implementation, JsonObject, ProtocolVersion, ServerCapabilities, ServerConfig,
-};
+use rmcp::model::{CallToolResult, JsonObject};
 use rmcp::schemars::{self, JsonSchema};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::{tool, tool_router};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -25,19 +20,20 @@ use crate::hubspot::rest::{Batch, ListQuery, Refused, known_type};
 use crate::hubspot::search::Search;
 use crate::hubspot::{Crm, Hubspot};
 use crate::manners::Manner;
-use crate::mcp::{self, Versions, declared};
-use crate::{Shared, lock, shapes};
+use crate::tools::{self, Mannered, Tools, closed, declared};
+use crate::{Shared, lock, mcp, shapes};
 
 const MOST_A_PAGE: usize = 500;
 
 pub(super) fn routes(shared: &Arc<Shared>, config: &StreamableHttpServerConfig) -> Router<Arc<Shared>> {
-    mcp::routes(HUBSPOT, shared, config, |shared, versions| Tools { shared, versions })
+    let tools = HubspotTools { shared: shared.clone() };
+    let tools = Tools { server: ("hubspot-mcp", "0.4.0"), tools, router: HubspotTools::tool_router() };
+    mcp::routes(HUBSPOT, shared, config, tools)
 }
 
 #[derive(Clone)]
-struct Tools {
+struct HubspotTools {
     shared: Arc<Shared>,
-    versions: Versions,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -80,7 +76,7 @@ struct WriteArguments {
 
 #[derive(Deserialize, JsonSchema)]
 struct Written {
-    /// Of an object that is there
+    /// The id of an existing object
     id: Option<String>,
     properties: Map<String, Value>,
 }
@@ -93,12 +89,6 @@ struct AssociationArguments {
     to_object_type: String,
 }
 
-fn object(properties: Value, required: &[&str]) -> Arc<JsonObject> {
-    declared(json!({
-        "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-    }))
-}
-
 fn list_schema() -> Arc<JsonObject> {
     let texts = json!({"type": "array", "items": {"type": "string"}});
     let properties = json!({
@@ -109,56 +99,49 @@ fn list_schema() -> Arc<JsonObject> {
         "associations": texts,
         "archived": {"type": "boolean", "default": false},
     });
-    object(properties, &["objectType"])
+    declared(closed(properties, &["objectType"]))
 }
 
 fn read_schema() -> Arc<JsonObject> {
     let texts = json!({"type": "array", "items": {"type": "string"}});
-    let input = json!({
-        "type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": false,
-    });
+    let input = closed(json!({"id": {"type": "string"}}), &["id"]);
     let properties = json!({
         "objectType": {"type": "string"},
         "inputs": {"type": "array", "items": input, "minItems": 1, "maxItems": 100},
         "properties": texts,
         "propertiesWithHistory": texts,
     });
-    object(properties, &["objectType", "inputs"])
+    declared(closed(properties, &["objectType", "inputs"]))
 }
 
 fn association_schema() -> Arc<JsonObject> {
     let text = json!({"type": "string"});
     let properties = json!({"objectType": text, "objectId": text, "toObjectType": text, "after": text});
-    object(properties, &["objectType", "objectId", "toObjectType"])
+    declared(closed(properties, &["objectType", "objectId", "toObjectType"]))
 }
 
 #[tool_router]
-impl Tools {
+impl HubspotTools {
     #[tool(
         name = "hubspot-list-objects",
         description = "Lists the objects of a type, page by page",
         input_schema = list_schema(),
         annotations(read_only_hint = true)
     )]
-    async fn list(
-        &self,
-        Extension(parts): Extension<Parts>,
-        Parameters(asked): Parameters<ListArguments>,
-    ) -> CallToolResult {
-        let manner = parts.extensions.get::<Manner>();
+    async fn list(&self, Mannered(manner): Mannered, Parameters(asked): Parameters<ListArguments>) -> CallToolResult {
         let limit = asked.limit.unwrap_or(100).clamp(1, MOST_A_PAGE);
         let query = ListQuery {
-            limit: manner.map_or(limit, |manner| manner.page_rows(limit)),
+            limit: manner.as_ref().map_or(limit, |manner| manner.page_rows(limit)),
             after: asked.after,
             properties: asked.properties.unwrap_or_default(),
             associations: asked.associations.unwrap_or_default(),
             is_archived: asked.archived,
-            repeats: manner == Some(&Manner::RepeatToken),
+            repeats: manner == Some(Manner::RepeatToken),
         };
         let link = format!("https://api.hubapi.com/crm/v3/objects/{}?limit={limit}", asked.object_type);
         let page = known_type(&asked.object_type)
             .and_then(|kind| lock(self.shared.records::<Crm>()).list(kind, &query, &link));
-        self.result("listing objects", manner, page).await
+        self.result("listing objects", manner.as_ref(), page).await
     }
 
     #[tool(
@@ -167,15 +150,11 @@ impl Tools {
         input_schema = read_schema(),
         annotations(read_only_hint = true)
     )]
-    async fn read(
-        &self,
-        Extension(parts): Extension<Parts>,
-        Parameters(asked): Parameters<ReadArguments>,
-    ) -> CallToolResult {
+    async fn read(&self, Mannered(manner): Mannered, Parameters(asked): Parameters<ReadArguments>) -> CallToolResult {
         let now = iso(self.shared.clock.now());
         let kind = known_type(&asked.object_type);
         let batch = kind.and_then(|kind| lock(self.shared.records::<Crm>()).read(kind, &asked.batch, now));
-        self.result("reading objects", parts.extensions.get(), batch.map(|(batch, _)| batch)).await
+        self.result("reading objects", manner.as_ref(), batch.map(|(batch, _)| batch)).await
     }
 
     #[tool(
@@ -186,7 +165,7 @@ impl Tools {
     )]
     async fn associations(
         &self,
-        Extension(parts): Extension<Parts>,
+        Mannered(manner): Mannered,
         Parameters(asked): Parameters<AssociationArguments>,
     ) -> CallToolResult {
         let known = known_type(&asked.object_type).and_then(|from| Ok((from, known_type(&asked.to_object_type)?)));
@@ -195,7 +174,7 @@ impl Tools {
             let said = lock(self.shared.records::<Crm>()).associations(from, id, to);
             json!({"results": said.map_or_else(|| json!([]), |said| said["to"].clone())})
         });
-        self.result("listing associations", parts.extensions.get(), listed).await
+        self.result("listing associations", manner.as_ref(), listed).await
     }
 
     #[tool(
@@ -205,16 +184,17 @@ impl Tools {
     )]
     async fn search(
         &self,
-        Extension(parts): Extension<Parts>,
+        Mannered(manner): Mannered,
         Parameters(asked): Parameters<SearchArguments>,
     ) -> CallToolResult {
-        let manner = parts.extensions.get::<Manner>();
         let now = self.shared.clock.now();
         let search = |kind| {
-            lock(self.shared.records::<Crm>()).search(kind, &asked.search, manner, now).map_err(Refused::invalid)
+            lock(self.shared.records::<Crm>())
+                .search(kind, &asked.search, manner.as_ref(), now)
+                .map_err(Refused::invalid)
         };
         let page = known_type(&asked.object_type).and_then(search);
-        self.result("searching objects", manner, page).await
+        self.result("searching objects", manner.as_ref(), page).await
     }
 
     #[tool(name = "hubspot-batch-create-objects", description = "Creates objects of a type")]
@@ -253,24 +233,11 @@ impl Tools {
             (Some(Manner::ToolError(status)), _) => shapes::error("/hubspot", *status, now),
             (Some(Manner::LostToken), _) => (HUBSPOT.words.lost_token)(now),
             (_, Err(refused)) => refused.answer(),
-            (_, Ok(page)) => return CallToolResult::success(vec![ContentBlock::text(page.to_string())]),
+            (_, Ok(page)) => return tools::text(page.to_string()),
         };
         let status: StatusCode = refusal.status();
         let body = to_bytes(refusal.into_body(), usize::MAX).await.unwrap_or_default();
         let body = String::from_utf8_lossy(&body);
-        let text = format!("Error {doing}: HubSpot API Error: {status} - {body}");
-        CallToolResult::error(vec![ContentBlock::text(text)])
-    }
-}
-
-#[tool_handler]
-impl ServerHandler for Tools {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("hubspot-mcp", "0.4.0"))
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(self.versions)
+        tools::error(format!("Error {doing}: HubSpot API Error: {status} - {body}"))
     }
 }

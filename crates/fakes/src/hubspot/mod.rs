@@ -21,7 +21,7 @@ pub use self::fake::HUBSPOT;
 /// Singular and plural; HubSpot numbers each type apart, so a contact and a company may have the same id.
 pub(crate) const TYPES: [(&str, &str); 3] = [("contact", "contacts"), ("company", "companies"), ("deal", "deals")];
 
-/// Of the default pipeline, and won and lost of the one for rentals. Stages that a person creates have numbers.
+/// The closed stages of the default pipeline and of the one for rentals. Stages that a person creates have numbers.
 const CLOSED_STAGES: [&str; 4] = ["closedwon", "closedlost", "189340026", "189340027"];
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub(crate) struct Object {
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
     pub archived_at: Option<DateTime<Utc>>,
-    /// By type; the first is the primary one.
+    /// The associated records by type; the first is the primary one.
     pub links: BTreeMap<String, Vec<u64>>,
 }
 

@@ -89,7 +89,7 @@ pub(crate) struct ListQuery {
     pub repeats: bool,
 }
 
-/// Why a request is refused: HubSpot's category for it, and its words.
+/// A refusal of a request: HubSpot's category for it, and its words.
 pub(crate) struct Refused(pub u16, pub &'static str, pub String);
 
 impl Refused {

@@ -63,7 +63,7 @@ impl Fakes {
         })
     }
 
-    /// Of all accounts together, with the requests that named none.
+    /// Counts the requests of all accounts together, including those that named none.
     pub fn counts(&self, provider: Provider) -> Counts {
         self.shared.grants.with(|book| book.counts(provider, None))
     }

@@ -1,35 +1,31 @@
 //! Intuit's MCP server for QuickBooks Online: its tools that read, as Intuit publishes them.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::request::Parts;
-use rmcp::handler::server::common::Extension;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{
-    CallToolResult, ContentBlock, Implementation, JsonObject, ProtocolVersion, ServerCapabilities, ServerConfig,
-};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use rmcp::schemars::{self, JsonSchema};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::{tool, tool_router};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::manners::Manner;
-use crate::mcp::{self, Versions, declared};
 use crate::quickbooks::Books;
 use crate::quickbooks::fake::QUICKBOOKS;
-use crate::{Shared, lock};
+use crate::tools::{self, Mannered, Tools, closed, declared};
+use crate::{Shared, lock, mcp};
 
 pub(super) fn routes(shared: &Arc<Shared>, config: &StreamableHttpServerConfig) -> Router<Arc<Shared>> {
-    mcp::routes(QUICKBOOKS, shared, config, |shared, versions| Tools { shared, versions })
+    let tools = QuickbooksTools { shared: shared.clone() };
+    let tools = Tools { server: ("quickbooks-mcp", "1.0.0"), tools, router: QuickbooksTools::tool_router() };
+    mcp::routes(QUICKBOOKS, shared, config, tools)
 }
 
 #[derive(Clone)]
-struct Tools {
+struct QuickbooksTools {
     shared: Arc<Shared>,
-    versions: Versions,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,21 +52,12 @@ fn customers_schema() -> Arc<JsonObject> {
         {"type": "array", "items": {"type": ["string", "number"]}},
     ]});
     let by_field = json!({
-        "type": "object",
-        "properties": {
-            "field": {"type": "string", "enum": fields},
-            "value": value,
-            "operator": {"type": "string", "enum": ["=", "<", ">", "<=", ">=", "LIKE", "IN"]},
-        },
-        "required": ["field", "value"],
-        "additionalProperties": false,
+        "field": {"type": "string", "enum": fields},
+        "value": value,
+        "operator": {"type": "string", "enum": ["=", "<", ">", "<=", ">=", "LIKE", "IN"]},
     });
-    let by_key = json!({
-        "type": "object",
-        "properties": {"key": {"type": "string"}, "value": value},
-        "required": ["key", "value"],
-        "additionalProperties": false,
-    });
+    let by_field = closed(by_field, &["field", "value"]);
+    let by_key = closed(json!({"key": {"type": "string"}, "value": value}), &["key", "value"]);
     searched(json!({
         "criteria": {"type": "array", "items": {"anyOf": [by_field, by_key]}},
         "limit": {"type": "number"},
@@ -88,13 +75,11 @@ fn invoices_schema() -> Arc<JsonObject> {
 
 fn searched(properties: Value) -> Arc<JsonObject> {
     let params = json!({"type": "object", "properties": properties, "additionalProperties": false});
-    declared(json!({
-        "type": "object", "properties": {"params": params}, "required": ["params"], "additionalProperties": false,
-    }))
+    declared(closed(json!({"params": params}), &["params"]))
 }
 
 #[tool_router]
-impl Tools {
+impl QuickbooksTools {
     #[tool(
         name = "search_customers",
         description = "Finds customers",
@@ -103,11 +88,11 @@ impl Tools {
     )]
     async fn customers(
         &self,
-        Extension(parts): Extension<Parts>,
+        Mannered(manner): Mannered,
         Parameters(asked): Parameters<SearchArguments>,
     ) -> CallToolResult {
         let how = Value::Object(asked.params);
-        self.found("Customer", &how, &how["criteria"], parts.extensions.get())
+        self.found("Customer", &how, &how["criteria"], manner.as_ref())
     }
 
     /// The options of a search are in its criteria here.
@@ -119,18 +104,17 @@ impl Tools {
     )]
     async fn invoices(
         &self,
-        Extension(parts): Extension<Parts>,
+        Mannered(manner): Mannered,
         Parameters(asked): Parameters<SearchArguments>,
     ) -> CallToolResult {
         let criteria = asked.params.get("criteria").cloned().unwrap_or_default();
-        self.found("Invoice", &criteria, &criteria, parts.extensions.get())
+        self.found("Invoice", &criteria, &criteria, manner.as_ref())
     }
 
     /// A line that says how many, then a block of JSON for each. Errors are ordinary text.
     fn found(&self, entity: &str, how: &Value, criteria: &Value, manner: Option<&Manner>) -> CallToolResult {
         if let Some(Manner::ToolError(status)) = manner {
-            let text = format!("Error searching {entity}s: QuickBooks API Error: {status}");
-            return CallToolResult::success(vec![ContentBlock::text(text)]);
+            return tools::text(format!("Error searching {entity}s: QuickBooks API Error: {status}"));
         }
         let number = |name: &str| how[name].as_u64().and_then(|number| usize::try_from(number).ok());
         let wanted = criteria.pointer("/0/value").and_then(Value::as_array);
@@ -143,17 +127,5 @@ impl Tools {
         let line = format!("Found {} {}s:", records.len(), entity.to_lowercase());
         let blocks = std::iter::once(line).chain(records.into_iter().map(Value::to_string));
         CallToolResult::success(blocks.map(ContentBlock::text).collect())
-    }
-}
-
-#[tool_handler]
-impl ServerHandler for Tools {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("quickbooks-mcp", "1.0.0"))
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(self.versions)
     }
 }

@@ -27,7 +27,7 @@ struct Condition {
 }
 
 impl Statement {
-    /// What is wrong with it, in QuickBooks' words.
+    /// Parses a query. The error is in QuickBooks' words.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut tokens = Tokens::of(text);
         let wrong =
@@ -177,7 +177,7 @@ fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// With a zone, or a day alone.
+/// Parses a time with a zone, or a day alone.
 pub(crate) fn parse_time(text: &str) -> Option<DateTime<Utc>> {
     let day = || Some(text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0)?.and_utc());
     parse_iso(text).or_else(day)

@@ -1,4 +1,4 @@
-//! What a client sees of each provider, over real connections.
+//! Each provider as a client sees it, over real connections.
 
 mod drive;
 mod hubspot;

@@ -29,7 +29,7 @@ pub struct NewChannel<'a> {
     pub proofs: Proofs,
 }
 
-/// How a channel verifies by address, for providers that are known by theirs.
+/// Settings of verification by address, for providers with known addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -122,9 +122,12 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ChannelId) ->
     Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
 }
 
-/// The channel whose ingestion key has this hash, with its secrets.
+/// The channel whose ingestion key has this hash, with its secrets. None if its tenant is being forgotten.
 pub async fn find(conn: &mut PgConnection, vault: &Vault, key_hash: &[u8; 32]) -> Result<Option<Opened>> {
-    let sql = format!("select tenant_id, {COLUMNS} from public.ingestion_providers where ingestion_key_hash = $1");
+    let sql = format!(
+        "select tenant_id, {COLUMNS} from public.ingestion_providers p where ingestion_key_hash = $1
+             and not exists (select from public.tenants t where t.id = p.tenant_id and t.forgetting_at is not null)"
+    );
     let row: Option<(Uuid, Channel)> = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(&key_hash[..])
         .try_map(|row: sqlx::postgres::PgRow| Ok((row.try_get("tenant_id")?, Channel::from_row(&row)?)))

@@ -17,10 +17,12 @@ use crate::{Error, Result, secret_file};
 
 /// The marker file in a data folder that a restore writes to.
 const UNFINISHED: &str = "restore.unfinished";
+/// The marker file in a data folder that was restored, until what was given out before counts for nothing ([`crate::restored`]).
+const TO_RENEW: &str = "restore.renew";
 const PASSWORDS: [&str; 2] = ["postgres.password", "login.password"];
 /// Files that an empty data folder may contain: locks, logs, and the key that a restored database may need.
 const NO_DATA: [&str; 5] = ["up.lock", "server.lock", "users.lock", "run", "master.key"];
-/// How often a long copy reports its progress.
+/// The interval at which a long copy reports its progress.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 impl Embedded {
@@ -38,11 +40,7 @@ impl Embedded {
         files::make_data_folder(dir, self.user.as_ref())?;
         let cluster = dir.join("postgres");
         files::make_folder(&cluster, self.user.as_ref())?;
-        // The server's user reads the password from its own folder, and only during this call.
-        let passfile = self.run_dir().join(format!("backup.password.{}", uuid::Uuid::now_v7().simple()));
-        let password = files::ensure_password(&self.data_dir.join("postgres.password"))?;
-        let quoted = password.reveal().replace('\\', "\\\\").replace(':', "\\:");
-        files::write_for(&passfile, &format!("*:*:*:{SUPERUSER}:{quoted}\n"), self.user.as_ref())?;
+        let passfile = self.passfile(&uuid::Uuid::now_v7().simple().to_string())?;
         let copied = self.base_backup(running, &cluster, &passfile, say).await;
         let _ = std::fs::remove_file(&passfile);
         copied?;
@@ -50,6 +48,15 @@ impl Embedded {
             copy_secret(&self.data_dir.join(name), &dir.join(name))?;
         }
         self.verify(&cluster).await
+    }
+
+    /// The server's user reads the password from its own folder, and only while a program runs that needs it. `whose` tells these programs apart.
+    pub(super) fn passfile(&self, whose: &str) -> Result<PathBuf> {
+        let passfile = self.run_dir().join(format!("backup.password.{whose}"));
+        let password = files::ensure_password(&self.data_dir.join("postgres.password"))?;
+        let quoted = password.reveal().replace('\\', "\\\\").replace(':', "\\:");
+        files::replace_for(&passfile, &format!("*:*:*:{SUPERUSER}:{quoted}\n"), self.user.as_ref())?;
+        Ok(passfile)
     }
 
     async fn base_backup(&self, running: &Running, into: &Path, passfile: &Path, say: impl Fn(&str)) -> Result<()> {
@@ -119,6 +126,17 @@ impl Embedded {
         Err(Error::Refused { what })
     }
 
+    /// Whether this folder was restored and its database was not renewed yet ([`crate::restored::renew`]). Until then nothing may work on it.
+    pub fn is_to_renew(&self) -> bool {
+        self.data_dir.join(TO_RENEW).exists()
+    }
+
+    /// Records that the restored database was renewed.
+    pub fn was_renewed(&self) -> Result<()> {
+        let marker = self.data_dir.join(TO_RENEW);
+        absent_is_fine(std::fs::remove_file(&marker)).map_err(|error| files::told(&marker, &error))
+    }
+
     /// Prepares an empty data folder for a restore. Leftovers of an unfinished restore are removed.
     pub async fn begin_restore(&self) -> Result<Restore<'_>> {
         if self.running_pid().await?.is_some() {
@@ -155,7 +173,7 @@ impl Embedded {
         for entry in entries {
             let name = entry.map_err(|error| files::told(&self.data_dir, &error))?.file_name();
             let name = name.to_string_lossy().into_owned();
-            if !NO_DATA.contains(&name.as_str()) {
+            if !NO_DATA.contains(&name.as_str()) && !name.starts_with("master.key.old-") {
                 return Ok(Some(name));
             }
         }
@@ -165,7 +183,7 @@ impl Embedded {
 
 /// A data folder during a restore.
 pub struct Restore<'a> {
-    embedded: &'a Embedded,
+    pub(super) embedded: &'a Embedded,
     _lock: File,
 }
 
@@ -193,9 +211,10 @@ impl Restore<'_> {
         std::fs::rename(&aside, &cluster).map_err(|error| files::told(&cluster, &error))
     }
 
-    /// Ends the restore: the folder is an ordinary data folder again.
+    /// Ends the restore: the folder is an ordinary data folder again, whose database is renewed by the next `up` or `migrate`.
     pub fn finish(self) -> Result<()> {
         let (dir, marker) = (&self.embedded.data_dir, self.embedded.data_dir.join(UNFINISHED));
+        files::write(&dir.join(TO_RENEW), "")?;
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| files::told(dir, &error))?;
         std::fs::remove_file(&marker).map_err(|error| files::told(&marker, &error))
     }
@@ -214,7 +233,7 @@ fn copy_secret(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Copies folders and plain files, readable only by their owner.
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(to).map_err(|error| files::told(to, &error))?;
     for (path, kind) in entries(from)? {
         let target = to.join(path.file_name().unwrap_or_default());
@@ -234,7 +253,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Changes the owner. The outermost folder comes last, so its new owner cannot enter before.
-fn hand_over(path: &Path, user: &User) -> Result<()> {
+pub(super) fn hand_over(path: &Path, user: &User) -> Result<()> {
     for (path, kind) in entries(path)? {
         if kind.is_dir() {
             hand_over(&path, user)?;

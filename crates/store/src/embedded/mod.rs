@@ -9,6 +9,7 @@
 //! <data>/server.lock          held while the server is created or started
 //! <data>/users.lock           shared by all processes that use the server
 //! <data>/restore.unfinished   exists while a restore writes here
+//! <data>/restore.renew        exists after a restore, until the database was renewed
 //! ```
 //!
 //! If we are root, the server runs as another user, who owns `postgres/` and `run/` and nothing else. Root never writes where that user
@@ -20,6 +21,7 @@
 mod backup;
 mod files;
 mod manifest;
+mod wal;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,7 @@ use std::time::{Duration, Instant};
 use domain::Secret;
 use rustix::fs::{FlockOperation, flock};
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::process::Command;
 
 use crate::db::ConnectTo;
@@ -38,13 +40,17 @@ use crate::{Error, Result, migrate};
 
 pub use backup::Restore;
 pub use files::{User, is_root};
+pub use wal::{Receiver, Until, WAL, check_wal};
 
 /// The role and the database of our pool.
 pub const LOGIN: &str = "tributary";
 pub const DATABASE: &str = "tributary";
 const SUPERUSER: &str = "postgres";
-/// How long a start may take, including the end of a crashed server's backends and recovery.
+/// The time limit of a start, including the end of a crashed server's backends and recovery.
 const START_LIMIT: Duration = Duration::from_secs(600);
+
+/// How often a server may end without a reason of its own, because something kills it, before that is reported.
+const MOST_ENDED: u32 = 20;
 
 /// A data folder, and the PostgreSQL programs for it.
 #[derive(Clone, Debug)]
@@ -78,6 +84,11 @@ impl Users {
     pub fn are_only_us(&self) -> bool {
         flock(&*self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
+}
+
+/// The port that a server's pid file names, in its fourth line.
+pub(crate) fn port_in(pid_file: &str) -> Option<u16> {
+    pid_file.lines().nth(3)?.trim().parse().ok()
 }
 
 impl Embedded {
@@ -120,14 +131,21 @@ impl Embedded {
         if !self.has_cluster() {
             self.init().await?;
         }
-        self.check_version().await?;
+        let major = self.check_version().await?;
         let deadline = Instant::now() + START_LIMIT;
+        let mut launched = None;
         loop {
-            let (pid, was_adopted) = match self.running_pid().await? {
-                Some(pid) => (pid, true),
-                None => (self.launch(deadline).await?, false),
+            let pid = match self.running_pid().await? {
+                Some(pid) => pid,
+                None => {
+                    self.add_settings(major);
+                    let pid = self.launch(deadline).await?;
+                    launched = Some(pid);
+                    pid
+                }
             };
-            let running = self.running(pid, was_adopted)?;
+            // One that we launched in an earlier round is still ours.
+            let running = self.running(pid, launched != Some(pid))?;
             match self.ensure_login(&running).await {
                 Ok(()) => return Ok(running),
                 // It was stopping, or is recovering from a crash: look again.
@@ -220,7 +238,7 @@ impl Embedded {
         } else {
             initdb.args(["--locale", "C"]);
         }
-        for setting in files::settings(&self.extra) {
+        for setting in files::settings(major, &self.extra) {
             initdb.arg("--set").arg(setting);
         }
         let output = initdb.arg("-D").arg(&aside).output().await;
@@ -232,12 +250,13 @@ impl Embedded {
         std::fs::rename(&aside, &cluster).map_err(|error| files::told(&cluster, &error))
     }
 
-    async fn check_version(&self) -> Result<()> {
+    /// Returns the major version of the cluster and of the programs.
+    async fn check_version(&self) -> Result<u32> {
         let file = self.cluster_dir().join("PG_VERSION");
         let found = std::fs::read_to_string(&file).map_err(|error| files::told(&file, &error))?;
-        let (found, ours) = (found.trim().to_owned(), self.server_major().await?.to_string());
-        if found == ours {
-            return Ok(());
+        let (found, ours) = (found.trim(), self.server_major().await?);
+        if found == ours.to_string() {
+            return Ok(ours);
         }
         let what = format!(
             "the data folder {} was made by PostgreSQL {found}, and this is PostgreSQL {ours}; \
@@ -245,6 +264,15 @@ impl Embedded {
             self.data_dir.display()
         );
         Err(Error::Refused { what })
+    }
+
+    /// Gives a cluster of an older binary the settings that it lacks. It runs without them too.
+    fn add_settings(&self, major: u32) {
+        match files::add_settings(&self.cluster_dir(), major, self.user.as_ref()) {
+            Ok(added) if added.is_empty() => {}
+            Ok(added) => tracing::info!("added to postgresql.conf, which did not name them: {}", added.join(", ")),
+            Err(error) => tracing::warn!("settings that the server needs after a crash could not be added: {error}"),
+        }
     }
 
     async fn server_major(&self) -> Result<u32> {
@@ -261,10 +289,12 @@ impl Embedded {
     }
 
     /// Starts the server on its recorded port, or on another if that is taken. It is retried only while the obstacle can pass by itself:
-    /// the shared memory of a crashed server's last sessions.
+    /// the shared memory of a crashed server's last sessions, or a kill while it recovered.
     async fn launch(&self, deadline: Instant) -> Result<u32> {
         self.remove_stale_pid_file();
+        let mut n_ended = 0;
         loop {
+            let logged_before = files::size(&self.log_file());
             let port = self.free_port()?;
             let socket = self.socket_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
             let listen = format!("-p {port} -k '{}'", socket.replace('\'', "'\\''")); // pg_ctl passes it to a shell
@@ -279,8 +309,16 @@ impl Embedded {
                 return Ok(pid);
             }
             let said = files::last_lines(&self.log_file(), 5);
-            let passes = ["still in use", "already exists", "could not bind"].iter().any(|words| said.contains(words));
+            n_ended += 1;
+            let has_reason = files::names_a_reason(&files::text_after(&self.log_file(), logged_before));
+            let passes = (!has_reason && n_ended <= MOST_ENDED)
+                || ["still in use", "already exists", "could not bind"].iter().any(|words| said.contains(words));
             if started.success() || (passes && Instant::now() < deadline) {
+                if !has_reason && n_ended > 1 {
+                    tracing::warn!(
+                        "PostgreSQL ended while it started, for no reason of its own: starting it again ({n_ended})"
+                    );
+                }
                 tokio::time::sleep(Duration::from_millis(250)).await;
                 continue;
             }
@@ -317,10 +355,9 @@ impl Embedded {
     }
 
     fn running(&self, postmaster_pid: u32, was_adopted: bool) -> Result<Running> {
-        // The fourth line of the pid file is the actual port.
         let pid_file = self.cluster_dir().join("postmaster.pid");
-        let text = std::fs::read_to_string(&pid_file).map_err(|error| files::told(&pid_file, &error))?;
-        let port: u16 = text.lines().nth(3).and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+        // A server that has just ended has no file. Then nobody can connect, and our caller looks again.
+        let port = std::fs::read_to_string(&pid_file).ok().and_then(|text| port_in(&text)).unwrap_or(0);
         let to = |user: &str, file: &str| -> Result<ConnectTo> {
             let password = files::ensure_password(&self.data_dir.join(file))?;
             let mut options = PgConnectOptions::new_without_pgpass()
@@ -331,7 +368,7 @@ impl Embedded {
             if let Some(dir) = self.socket_dir() {
                 options = options.socket(dir);
             }
-            Ok(ConnectTo(options.database(DATABASE)))
+            Ok(ConnectTo::embedded(options.database(DATABASE), pid_file.clone()))
         };
         let (admin, login) = (to(SUPERUSER, "postgres.password")?, to(LOGIN, "login.password")?);
         Ok(Running { admin, login, was_adopted, postmaster_pid, port })
@@ -340,19 +377,26 @@ impl Embedded {
     /// Creates our database and the ordinary role that uses it.
     async fn ensure_login(&self, running: &Running) -> Result<()> {
         let password = files::ensure_password(&self.data_dir.join("login.password"))?;
-        let mut admin = running.admin.database("postgres").0.connect().await?;
-        let exists: bool = sqlx::query_scalar("select exists (select from pg_roles where rolname = $1)")
-            .bind(LOGIN)
-            .fetch_one(&mut admin)
-            .await?;
-        if !exists {
+        let postgres = running.admin.database("postgres");
+        let mut admin = postgres.try_connect("tributary start").await?;
+        let (has_login, has_database): (bool, bool) = sqlx::query_as(
+            "select exists (select from pg_roles where rolname = $1), exists (select from pg_database where datname = $2)",
+        )
+        .bind(LOGIN)
+        .bind(DATABASE)
+        .fetch_one(&mut admin)
+        .await?;
+        if !has_login {
             // We generated the password from letters and digits, so it needs no quoting. The statement appears in no log: log_statement
             // is off, and it cannot fail on its syntax.
             let sql = format!("create role {LOGIN} login noinherit password '{}'", password.reveal());
             sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await?;
         }
         admin.close().await?;
-        migrate::create_database(&running.admin.database("postgres"), DATABASE, None).await
+        if has_database {
+            return Ok(());
+        }
+        migrate::create_database(&postgres, DATABASE, None).await
     }
 
     fn program(&self, name: &str) -> Command {

@@ -92,21 +92,28 @@ pub async fn move_kept(conn: &mut PgConnection, tenant_id: TenantId, kept: &[Mov
     Ok(())
 }
 
-/// Inserts vectors, given as (chunk, document, vector). One that is there already stays.
+/// The most numbers that one statement adds to a table of vectors. Behind an index a vector of 1,536 numbers takes 15 ms on an idle machine
+/// and five times that on a busy one, and a statement ends after 30 s.
+const NUMBERS: usize = 100_000;
+
+/// Inserts vectors, given as (chunk, document, vector). One that is there already stays. A statement writes some of them, so that it
+/// stays far from its limit.
 pub async fn insert_vectors(
     conn: &mut PgConnection,
     tenant_id: TenantId,
     table: &VectorTable,
     vectors: &[(Uuid, Uuid, &[f32])],
 ) -> Result<()> {
-    let sql = table.on(include_str!("../sql/vectors_insert.sql"));
-    sqlx::query(sql)
-        .bind(tenant_id.0)
-        .bind(vectors.iter().map(|(chunk, ..)| *chunk).collect::<Vec<_>>())
-        .bind(vectors.iter().map(|(_, document, _)| *document).collect::<Vec<_>>())
-        .bind(vectors.iter().map(|(.., vector)| HalfVec::new(vector)).collect::<Vec<_>>())
-        .execute(conn)
-        .await?;
+    let Some((.., first)) = vectors.first() else { return Ok(()) };
+    for some in vectors.chunks((NUMBERS / first.len().max(1)).max(1)) {
+        sqlx::query(table.on(include_str!("../sql/vectors_insert.sql")))
+            .bind(tenant_id.0)
+            .bind(some.iter().map(|(chunk, ..)| *chunk).collect::<Vec<_>>())
+            .bind(some.iter().map(|(_, document, _)| *document).collect::<Vec<_>>())
+            .bind(some.iter().map(|(.., vector)| HalfVec::new(vector)).collect::<Vec<_>>())
+            .execute(&mut *conn)
+            .await?;
+    }
     Ok(())
 }
 
@@ -136,7 +143,8 @@ pub struct Chunk {
 /// Lists the first chunks of one of the caller's documents, in order.
 pub async fn list(conn: &mut PgConnection, document_id: Uuid, limit: i64) -> Result<Vec<Chunk>> {
     Ok(sqlx::query_as(
-        "select id, ordinal, text, length(tsv) as n_lexemes from public.document_chunks where document_id = $1 order by ordinal limit $2",
+        "select id, ordinal, text, length(memory.words(title, lang, text)) as n_lexemes from public.document_chunks
+         where document_id = $1 order by ordinal limit $2",
     )
     .bind(document_id)
     .bind(limit)

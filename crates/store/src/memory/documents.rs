@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::VectorTable;
 use crate::Result;
+use crate::queue::MOST_COUNTED;
 
 /// The stored state of a document that a batch is about to write. It is read before the embedding, and again under lock.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -28,6 +29,8 @@ pub struct Seen {
 pub struct Stored<'a> {
     pub id: DocumentId,
     pub record: &'a Record,
+    /// The newest version that came of it. The record's own may be missing, or older.
+    pub version: Option<i64>,
     /// Normalised.
     pub title: Option<&'a str>,
     pub text: &'a str,
@@ -75,17 +78,22 @@ pub async fn update(conn: &mut PgConnection, tenant_id: TenantId, changed: &[Sto
     Ok(())
 }
 
-/// Updates payload, version and times of documents whose text is unchanged, where these differ; returns those documents.
-pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[(Uuid, &Record)]) -> Result<Vec<Uuid>> {
+/// Updates payload, version and times of documents whose text is unchanged, where these differ; returns those documents. Each comes
+/// with the newest version that is known of it.
+pub async fn touch(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    same: &[(Uuid, &Record, Option<i64>)],
+) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(include_str!("../sql/documents_touch.sql"))
         .bind(tenant_id.0)
-        .bind(same.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record)| record.raw_payload.clone()).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record)| record.source_metadata.clone()).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record)| record.source_version).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record)| record.contact_id).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record)| record.source_updated_at).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record)| record.blob_key.as_deref()).collect::<Vec<_>>())
+        .bind(same.iter().map(|(id, ..)| *id).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record, _)| record.raw_payload.clone()).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record, _)| record.source_metadata.clone()).collect::<Vec<_>>())
+        .bind(same.iter().map(|(.., version)| *version).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record, _)| record.contact_id).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record, _)| record.source_updated_at).collect::<Vec<_>>())
+        .bind(same.iter().map(|(_, record, _)| record.blob_key.as_deref()).collect::<Vec<_>>())
         .fetch_all(conn)
         .await?)
 }
@@ -122,7 +130,7 @@ impl<'a> Columns<'a> {
             .bind(self.each(|row| row.record.blob_key.clone()))
             .bind(self.each(|row| row.content_sha256.to_vec()))
             .bind(self.each(|row| row.embedding_model.map(str::to_owned)))
-            .bind(self.each(|row| row.record.source_version))
+            .bind(self.each(|row| row.version))
             .bind(self.each(|row| row.record.thread_id.clone()))
             .bind(self.each(|row| row.record.contact_id))
             .bind(self.each(|row| row.record.source_metadata.clone()))
@@ -305,18 +313,20 @@ pub async fn types(conn: &mut PgConnection) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(include_str!("../sql/document_types.sql")).fetch_all(conn).await?)
 }
 
-/// How many documents the caller has, and how many of them wait for vectors.
+/// The number of the caller's documents, and the number of those that wait for vectors. A number of [`MOST_COUNTED`] means "at least".
 #[derive(Clone, Copy, Debug, Default, Serialize, sqlx::FromRow)]
 pub struct Totals {
     pub documents: i64,
     pub pending: i64,
 }
 
+impl Totals {
+    /// Whether the number of documents is the one of the last count, which may be some minutes old: there are too many to count them for a page.
+    pub fn is_of_last_count(&self) -> bool {
+        self.documents > MOST_COUNTED
+    }
+}
+
 pub async fn totals(conn: &mut PgConnection) -> Result<Totals> {
-    Ok(sqlx::query_as(
-        "select (select count(*) from public.source_documents where deleted_at is null) as documents,
-             (select count(*) from public.source_documents where embedding_model is null and n_chunks > 0) as pending",
-    )
-    .fetch_one(conn)
-    .await?)
+    Ok(sqlx::query_as(include_str!("../sql/documents_totals.sql")).bind(MOST_COUNTED).fetch_one(conn).await?)
 }

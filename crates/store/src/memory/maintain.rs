@@ -1,4 +1,4 @@
-//! Background upkeep for search: counts, rarities of terms, and the index over a large tenant's vectors.
+//! Background upkeep for search: counts, and the index over a large tenant's vectors.
 
 use domain::TenantId;
 use sqlx::PgConnection;
@@ -9,56 +9,25 @@ use crate::{Db, Result, indexes};
 
 /// A tenant with up to so many chunks is searched exactly; an index would only cost recall.
 pub const EXACT_CHUNKS: i64 = 10_000;
-/// How many chunks the rarity of terms is estimated from.
-const SAMPLE: i64 = 20_000;
-/// How many lexemes are kept per tenant; all others count as rare.
-const LEXEMES: i64 = 50_000;
-
-/// A tenant and the state of its estimates.
+/// A tenant and its counts.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Maintained {
     pub tenant_id: Uuid,
     pub model: String,
     pub n_chunks: i64,
     pub index_name: Option<String>,
-    pub stats_chunks: i64,
 }
 
 impl Maintained {
-    /// Whether its number of chunks has changed by a fifth since its terms were counted.
-    pub fn wants_stats(&self) -> bool {
-        (self.n_chunks - self.stats_chunks).abs() * 5 > self.stats_chunks
-    }
-
     /// Whether it is large enough for an index and has none.
     pub fn wants_index(&self) -> bool {
         self.n_chunks > EXACT_CHUNKS && self.index_name.is_none()
     }
 }
 
-/// Counts the chunks of every tenant.
+/// Counts the chunks and documents of every tenant whose documents have changed.
 pub async fn count(conn: &mut PgConnection) -> Result<Vec<Maintained>> {
     Ok(sqlx::query_as(include_str!("../sql/memory_count.sql")).fetch_all(conn).await?)
-}
-
-/// Estimates from a sample in how many chunks each lexeme of a tenant occurs. Hashes are evenly spread, so a slice of them is a fair sample.
-pub async fn renew_stats(conn: &mut PgConnection, tenant: &Maintained) -> Result<()> {
-    let share = (SAMPLE as f64 / tenant.n_chunks.max(1) as f64).min(1.0);
-    let slice = format!("{:08x}", (share * f64::from(u32::MAX)) as u32);
-    // `ts_stat` takes its query as text; nothing in it comes from outside.
-    let sample = format!(
-        "select tsv from public.document_chunks where tenant_id = '{}' and hash <= '\\x{slice}ff'",
-        tenant.tenant_id
-    );
-    sqlx::query(include_str!("../sql/memory_renew_stats.sql"))
-        .bind(tenant.tenant_id)
-        .bind(sample)
-        .bind(1.0 / share)
-        .bind(LEXEMES)
-        .bind(tenant.n_chunks)
-        .execute(conn)
-        .await?;
-    Ok(())
 }
 
 /// The name of the index over a tenant's vectors.
@@ -81,6 +50,22 @@ pub async fn build_index(db: &Db, tenant_id: TenantId, table: &VectorTable) -> R
         table.model()
     );
     indexes::build(db, "memory", &index_name(table, tenant_id), &on).await
+}
+
+/// Drops the indexes over a tenant's vectors, when the tenant is forgotten. Blocks nobody, and is safe to repeat.
+pub async fn drop_indexes(db: &Db, tenant_id: TenantId) -> Result<()> {
+    let mut conn = db.acquire().await?;
+    let names: Vec<String> = sqlx::query_scalar(
+        "select relname::text from pg_class where relnamespace = 'memory'::regnamespace and relkind = 'i' and relname like 'vectors\\_%\\_' || $1",
+    )
+    .bind(tenant_id.0.simple().to_string())
+    .fetch_all(&mut *conn)
+    .await?;
+    drop(conn);
+    for name in names {
+        indexes::drop(db, "memory", &name).await?;
+    }
+    Ok(())
 }
 
 /// Makes the tenant's searches use its index.

@@ -1,4 +1,4 @@
-//! Which documents mention which clients, written with the documents; and marks on the clients whose facts must be derived again.
+//! The documents that mention each client, written with the documents; and marks on the clients whose facts must be derived again.
 
 use domain::{Record, TenantId};
 use sqlx::PgConnection;

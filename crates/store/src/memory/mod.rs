@@ -5,12 +5,15 @@ pub mod documents;
 mod halfvec;
 pub mod maintain;
 pub mod mentions;
+pub mod postings;
 mod search;
 
 pub use chunks::{Chunk, Kept, Moved, NewChunk};
 pub use documents::{Document, Listed, Pending, Seen, Stored, Totals};
 pub use halfvec::HalfVec;
-pub use search::{Candidate, Candidates, Filters, Found, How, Mode, QueryVector, candidates, found};
+pub use search::{
+    Candidate, Filters, Found, FreshChunk, How, Looked, Mode, QueryVector, Question, complete, found, look,
+};
 
 use std::collections::HashSet;
 
@@ -48,14 +51,14 @@ impl VectorTable {
     }
 }
 
-/// What search knows of a tenant.
+/// The data that search keeps about a tenant.
 #[derive(Clone, Debug, Default, sqlx::FromRow)]
 pub struct TenantMemory {
     /// The model that its searches use; none before anything was remembered.
     pub model: Option<String>,
     /// The languages of its documents.
     pub langs: Vec<String>,
-    /// All models that have a table, whoever uses them.
+    /// All models that have a table, of all tenants.
     pub models: Vec<String>,
 }
 

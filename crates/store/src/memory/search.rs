@@ -8,10 +8,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::HalfVec;
-use crate::{Error, Result};
+use crate::Result;
 
 words! {
-    /// How candidates are found.
+    /// The way in which candidates are found.
     #[derive(Default)]
     Mode {
         /// By keyword and by vector, fused.
@@ -23,7 +23,7 @@ words! {
 }
 
 words! {
-    /// How vectors were searched.
+    /// The way in which vectors were searched.
     How {
         /// All of them were compared.
         Exact = "exact",
@@ -34,7 +34,7 @@ words! {
     }
 }
 
-/// What a search is narrowed to.
+/// The filters of a search.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Filters {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,23 +49,21 @@ pub struct Filters {
     pub contact: Option<i64>,
 }
 
-/// A document that one side of a search proposes, with the chunk that matches best.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
-    pub document_id: Uuid,
-    pub chunk_id: Uuid,
-    /// By keyword: the sum over the terms of rarity times `ts_rank`. By vector: the similarity.
-    pub score: f64,
+impl Filters {
+    pub fn is_empty(&self) -> bool {
+        let Self { source, r#type, since, until, contact } = self;
+        source.is_none() && r#type.is_none() && since.is_none() && until.is_none() && contact.is_none()
+    }
 }
 
-/// What both sides of a search propose, best first.
-#[derive(Clone, Debug)]
-pub struct Candidates {
-    pub by_keyword: Vec<Candidate>,
-    pub by_vector: Vec<Candidate>,
-    /// The lexemes that were looked for, some of them stems.
-    pub terms: Vec<String>,
-    pub how: How,
+/// A search's question, as the database takes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The words; none if only vectors are searched.
+    pub text: Option<&'a str>,
+    /// The vector; none if only words are searched.
+    pub vector: Option<QueryVector<'a>>,
+    pub filters: &'a Filters,
 }
 
 /// The vector of a question, and the name of the model that made it.
@@ -75,43 +73,123 @@ pub struct QueryVector<'a> {
     pub vector: &'a [f32],
 }
 
-/// Finds candidates in one round trip: by keyword where there is a text, by vector where there is a vector. A vector counts only when
-/// its model is the one that the tenant's vectors are of.
-pub async fn candidates(
-    conn: &mut PgConnection,
-    text: Option<&str>,
-    vector: Option<QueryVector<'_>>,
-    filters: &Filters,
-) -> Result<Candidates> {
-    #[derive(sqlx::FromRow)]
-    struct Row {
-        keyword_documents: Vec<Uuid>,
-        keyword_chunks: Vec<Uuid>,
-        keyword_scores: Vec<f64>,
-        terms: Vec<String>,
-        vector_documents: Vec<Uuid>,
-        vector_chunks: Vec<Uuid>,
-        similarities: Vec<f64>,
-        how: String,
-    }
-    let row: Row = sqlx::query_as(include_str!("../sql/candidates.sql"))
-        .bind(text)
-        .bind(vector.map(|vector| vector.model))
-        .bind(vector.map(|vector| HalfVec::new(vector.vector)))
-        .bind(serde_json::to_value(filters).unwrap_or_default())
-        .fetch_one(conn)
-        .await?;
-    Ok(Candidates {
-        by_keyword: zipped(row.keyword_documents, row.keyword_chunks, row.keyword_scores),
-        by_vector: zipped(row.vector_documents, row.vector_chunks, row.similarities),
-        terms: row.terms,
-        how: row.how.parse().map_err(|what| Error::Refused { what })?,
-    })
+/// All that the tenant's chunks can be scored with: postings and fresh chunks for the words, and the chunks nearest to the vector.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Looked {
+    /// The lexemes that were looked for, some of them stems.
+    pub lexemes: Vec<String>,
+    /// For each lexeme, the number of the word that it belongs to.
+    pub terms: Vec<i32>,
+    /// The number of chunks, more or less.
+    total: Option<i64>,
+    mean_length: Option<f32>,
+    of_lists: Option<Vec<i32>>,
+    from_n: Option<Vec<i64>>,
+    lists: Option<Vec<Vec<u8>>>,
+    fresh_n: Option<Vec<i64>>,
+    fresh_lengths: Option<Vec<i32>>,
+    fresh_ranks: Option<Vec<f32>>,
+    /// The numbers of the chunks that the filters leave, if they are few.
+    pub allowed: Option<Vec<i64>>,
+    /// The documents that the filters leave, if they are few.
+    documents: Option<Vec<Uuid>>,
+    /// The nearest chunks by vector, nearest first.
+    pub nearest: Vec<Uuid>,
+    #[sqlx(try_from = "String")]
+    pub how: How,
 }
 
-fn zipped(documents: Vec<Uuid>, chunks: Vec<Uuid>, scores: Vec<f64>) -> Vec<Candidate> {
-    let candidate = |((document_id, chunk_id), score)| Candidate { document_id, chunk_id, score };
-    documents.into_iter().zip(chunks).zip(scores).map(candidate).collect()
+/// A fresh chunk with a word of the question.
+#[derive(Clone, Copy, Debug)]
+pub struct FreshChunk<'a> {
+    pub n: i64,
+    pub length: f32,
+    ranks: &'a [f32],
+    nth: usize,
+    count: usize,
+}
+
+impl FreshChunk<'_> {
+    /// The `ts_rank` of a lexeme, given by its position in [`Looked::lexemes`].
+    pub fn rank(&self, lexeme: usize) -> f32 {
+        self.ranks.get(lexeme * self.count + self.nth).copied().unwrap_or_default()
+    }
+}
+
+impl Looked {
+    /// The number of chunks, more or less.
+    pub fn total(&self) -> u64 {
+        self.total.and_then(|total| u64::try_from(total).ok()).unwrap_or_default()
+    }
+
+    pub fn mean_length(&self) -> Option<f32> {
+        self.mean_length
+    }
+
+    /// The lists of postings: the position of the lexeme, the number that entries count from, and the bytes.
+    pub fn lists(&self) -> impl Iterator<Item = (usize, i64, &[u8])> {
+        let of_lists = self.of_lists.iter().flatten();
+        let lists = of_lists.zip(self.from_n.iter().flatten()).zip(self.lists.iter().flatten());
+        lists.map(|((nth, from_n), list)| (usize::try_from(nth - 1).unwrap_or_default(), *from_n, list.as_slice()))
+    }
+
+    pub fn fresh(&self) -> impl Iterator<Item = FreshChunk<'_>> {
+        let (numbers, lengths) = (self.fresh_n.as_deref().unwrap_or_default(), self.fresh_lengths.iter().flatten());
+        let (ranks, count) = (self.fresh_ranks.as_deref().unwrap_or_default(), numbers.len());
+        numbers.iter().zip(lengths).enumerate().map(move |(nth, (n, length))| FreshChunk {
+            n: *n,
+            length: *length as f32,
+            ranks,
+            nth,
+            count,
+        })
+    }
+}
+
+/// Looks for a question's words and for the chunks near its vector, in one round trip. A vector counts only when its model is the one that the
+/// tenant's vectors are of.
+pub async fn look(conn: &mut PgConnection, question: Question<'_>) -> Result<Looked> {
+    Ok(sqlx::query_as(include_str!("../sql/look.sql"))
+        .bind(question.text)
+        .bind(question.vector.map(|vector| vector.model))
+        .bind(question.vector.map(|vector| HalfVec::new(vector.vector)))
+        .bind(serde_json::to_value(question.filters).unwrap_or_default())
+        .fetch_one(conn)
+        .await?)
+}
+
+/// A chunk that one side of a search proposes, with what both sides know of it.
+#[derive(Clone, Copy, Debug, PartialEq, sqlx::FromRow)]
+pub struct Candidate {
+    pub n: i64,
+    pub chunk_id: Uuid,
+    pub document_id: Uuid,
+    /// Its position in the document, from 0.
+    pub ordinal: i32,
+    /// To the question's vector; none without a vector.
+    pub similarity: Option<f64>,
+}
+
+/// Completes the candidates: those by keyword, given by their numbers, best first, of which the first `limit` that match the filters are taken, and
+/// those by vector. Chunks that are gone are left out.
+pub async fn complete(
+    conn: &mut PgConnection,
+    question: Question<'_>,
+    looked: &Looked,
+    numbers: &[i64],
+    limit: usize,
+) -> Result<Vec<Candidate>> {
+    let vector = question.vector.filter(|_| looked.how != How::Keyword);
+    Ok(sqlx::query_as("select * from memory.complete_candidates($1, $2, $3, $4, $5, $6, $7)")
+        .bind(vector.map(|vector| vector.model))
+        .bind(vector.map(|vector| HalfVec::new(vector.vector)))
+        .bind(numbers)
+        .bind(&looked.nearest)
+        .bind(serde_json::to_value(question.filters).unwrap_or_default())
+        .bind(&looked.documents)
+        .bind(i32::try_from(limit).unwrap_or(i32::MAX))
+        .fetch_all(conn)
+        .await?)
 }
 
 /// A document that was found, with the text of its best chunk.

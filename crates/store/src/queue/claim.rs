@@ -1,9 +1,9 @@
 //! Claims messages and keeps hold of them.
 
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Utc};
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, FromRow as _, PgConnection, Row as _};
 
 use super::{Queue, Receipt};
 use crate::Result;
@@ -11,31 +11,34 @@ use crate::crash::{self, Point};
 
 /// The share that a message belongs to: a number per tenant, and another one for its history. Tenants whose numbers are equal by chance
 /// share one turn. An index holds it: never changed.
-pub(super) const SHARE: &str = "((hashtext(coalesce(message ->> 'tenant_id', ''))::bigint & 2147483647) \
+pub const SHARE: &str = "((hashtext(coalesce(message ->> 'tenant_id', ''))::bigint & 2147483647) \
     + case when headers ->> 'priority' = 'history' then 4294967296 else 0 end)";
+/// How often a claim looks further that met only messages which other sessions hold.
+const MOST_LOOKS: usize = 16;
 /// Shares of history begin here.
-pub(super) const HISTORY: i64 = 1 << 32;
+const HISTORY: i64 = 1 << 32;
 
-/// After which share the last claim of this process stopped.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor {
-    live: i64,
-    history: i64,
+/// Where the next claim of a part of the shares begins.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// Shares between these two, both excluded.
+    bounds: (i64, i64),
+    /// After which share the last claim of this process stopped.
+    stopped_after: AtomicI64,
 }
 
-impl Default for Cursor {
-    fn default() -> Self {
-        Self { live: -1, history: HISTORY - 1 }
+impl Turn {
+    const fn between(low: i64, high: i64) -> Self {
+        Self { bounds: (low, high), stopped_after: AtomicI64::new(low) }
     }
-}
 
-/// A claimed message, and where the next claim begins.
-#[derive(sqlx::FromRow)]
-struct Row {
-    #[sqlx(flatten)]
-    claimed: Claimed,
-    live_after: i64,
-    history_after: i64,
+    pub(super) const fn of_live() -> Self {
+        Self::between(-1, HISTORY)
+    }
+
+    pub(super) const fn of_history() -> Self {
+        Self::between(HISTORY - 1, i64::MAX)
+    }
 }
 
 /// A claimed message.
@@ -62,8 +65,8 @@ impl Claimed {
 }
 
 impl Queue {
-    /// Claims up to `limit` due messages: live ones before history, every tenant its share, of each tenant the longest due first. Two
-    /// claims never share a message. None are due when it returns none.
+    /// Claims up to `limit` due messages: every tenant its share, of each tenant the longest due first. Messages of history are claimed
+    /// only when no live ones are. Two claims never share a message. When it returns none, no message is due that nobody else holds.
     pub async fn claim(
         &self,
         conn: &mut PgConnection,
@@ -72,21 +75,29 @@ impl Queue {
         lease_secs: u32,
         by: &str,
     ) -> Result<Vec<Claimed>> {
-        let cursor = *self.0.cursor.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows: Vec<Row> = sqlx::query_as(AssertSqlSafe(self.0.claim.clone()))
-            .bind(at)
-            .bind(i64::from(limit))
-            .bind(f64::from(lease_secs))
-            .bind(by)
-            .bind(cursor.live)
-            .bind(cursor.history)
-            .fetch_all(conn)
-            .await?;
-        if let Some(row) = rows.first() {
-            let next = Cursor { live: row.live_after, history: row.history_after };
-            *self.0.cursor.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        for turn in &self.0.turns {
+            for _ in 0..MOST_LOOKS {
+                let rows = sqlx::query(AssertSqlSafe(self.0.claim.clone()))
+                    .bind(at)
+                    .bind(i64::from(limit))
+                    .bind(f64::from(lease_secs))
+                    .bind(by)
+                    .bind(turn.stopped_after.load(Ordering::Relaxed))
+                    .bind(turn.bounds.0)
+                    .bind(turn.bounds.1)
+                    .fetch_all(&mut *conn)
+                    .await?;
+                let Some(first) = rows.first() else { break };
+                turn.stopped_after.store(first.try_get("stopped_after")?, Ordering::Relaxed);
+                if first.try_get::<Option<i64>, _>("msg_id")?.is_some() {
+                    return Ok(rows.iter().map(Claimed::from_row).collect::<sqlx::Result<_>>()?);
+                }
+                if first.try_get("is_all")? {
+                    break;
+                }
+            }
         }
-        Ok(rows.into_iter().map(|row| row.claimed).collect())
+        Ok(Vec::new())
     }
 
     /// Extends the leases of what is still ours and returns the receipts that are lost: claimed by another, or ended by a person.
@@ -136,11 +147,8 @@ impl Queue {
 
     /// Makes what these workers hold due at once: they are dead. What they did counts as an attempt, and as a lapse.
     pub async fn take_over(&self, conn: &mut PgConnection, at: Option<DateTime<Utc>>, dead: &[String]) -> Result<u64> {
-        let sql = format!(
-            "update pgmq.q_{} set vt = coalesce($1, now()) where vt > coalesce($1, now()) and headers ->> 'by' = any($2)",
-            self.name()
-        );
-        Ok(sqlx::query(AssertSqlSafe(sql)).bind(at).bind(dead).execute(conn).await?.rows_affected())
+        let taken = sqlx::query(AssertSqlSafe(self.0.take_over.clone())).bind(at).bind(dead).execute(conn).await?;
+        Ok(taken.rows_affected())
     }
 
     /// Since when the longest waiting message is or will be due.

@@ -30,7 +30,17 @@ pub struct Item {
     pub message: Value,
 }
 
-/// The number of items in each state, and since when the oldest waiting one is due.
+/// The tenant of an archived item, and its state, as the index of the archive has them: never changed.
+pub const ARCHIVED_OF: &str = "coalesce(message ->> 'tenant_id', '')";
+pub const ARCHIVED_STATE: &str = "coalesce(headers ->> 'state', 'dead')";
+
+/// So many rows are read for the metrics of a queue.
+pub const MOST_SCANNED: i64 = 20_000;
+
+/// So many items of a state are counted, and no more: a page tells "1,000+", and costs the same however many wait.
+pub const MOST_COUNTED: i64 = 1_000;
+
+/// The number of items in each state, and since when the oldest waiting one is due. A number of [`MOST_COUNTED`] or more means "at least".
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
     pub lane: String,
@@ -73,32 +83,47 @@ impl Queue {
             .bind(at)
             .bind(caller.tenant_id.to_string())
             .bind(caller.operates())
+            .bind(MOST_COUNTED)
             .fetch_all(&mut *conn)
             .await?;
-        let parked: i64 =
-            sqlx::query_scalar("select count(*) from tributary.parked where tenant_id = $1 and queue = $2")
-                .bind(caller.tenant_id.0)
-                .bind(self.name())
-                .fetch_one(conn)
-                .await?;
+        let parked = "select count(*) from (select from tributary.parked where tenant_id = $1 and queue = $2 limit $3) some_parked";
+        let parked: i64 = sqlx::query_scalar(parked)
+            .bind(caller.tenant_id.0)
+            .bind(self.name())
+            .bind(MOST_COUNTED)
+            .fetch_one(conn)
+            .await?;
         let mut counts = Counts { lane: self.name().to_owned(), parked, ..Counts::default() };
         for (state, n, oldest) in rows {
-            match state.as_str() {
-                "waiting" => (counts.waiting, counts.oldest_due) = (n, oldest),
-                "working" => counts.working = n,
-                "failed" => counts.failed = n,
-                "skipped" => counts.skipped = n,
-                "cancelled" => counts.cancelled = n,
-                _ => counts.dead += n, // items that another program archived are for a person to look at
+            match crate::word(state)? {
+                ItemState::Waiting => (counts.waiting, counts.oldest_due) = (n, oldest),
+                ItemState::Working => counts.working = n,
+                ItemState::Failed => counts.failed = n,
+                ItemState::Skipped => counts.skipped = n,
+                ItemState::Cancelled => counts.cancelled = n,
+                ItemState::Dead => counts.dead = n,
+                ItemState::Parked => counts.parked += n,
             }
         }
         Ok(counts)
     }
 
-    /// Counts the items in each state, over all tenants: for metrics, never shown to a tenant.
+    /// Counts the items of each of these tenants that were given up, up to [`MOST_COUNTED`]; tenants without any are left out. An empty name stands
+    /// for the items of no tenant.
+    pub async fn dead_of(&self, conn: &mut PgConnection, tenants: &[String]) -> Result<Vec<(String, i64)>> {
+        let counted = sqlx::query_as(AssertSqlSafe(self.0.dead_of.clone())).bind(tenants).bind(MOST_COUNTED);
+        Ok(counted.fetch_all(conn).await?)
+    }
+
+    /// The number of items in each state, over all tenants: for metrics, never shown to a tenant. Counted in queues of up to [`MOST_SCANNED`]
+    /// items; of a longer one the first so many, and the waiting ones are as many as the server's statistics know of.
     pub async fn depths(&self, conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Vec<(ItemState, i64)>> {
-        let rows: Vec<(String, i64)> =
-            sqlx::query_as(AssertSqlSafe(self.0.depths.clone())).bind(at).bind(self.name()).fetch_all(conn).await?;
+        let rows: Vec<(String, i64)> = sqlx::query_as(AssertSqlSafe(self.0.depths.clone()))
+            .bind(at)
+            .bind(self.name())
+            .bind(MOST_SCANNED)
+            .fetch_all(conn)
+            .await?;
         rows.into_iter().map(|(state, n)| Ok((crate::word(state)?, n))).collect()
     }
 
@@ -155,7 +180,7 @@ impl Queue {
         let moved_on = Error::Conflict("the item has moved on meanwhile; look at it again");
         if !item.state.allows(action) {
             let what = format!("an item that is {} cannot be {}", item.state, past(action));
-            return Err(Error::Refused { what });
+            return Err(Error::NotNow { what });
         }
         let by = format!("{} by {}", past(action), caller.key_name);
         let end = if action == Action::Skip { ItemState::Skipped } else { ItemState::Cancelled };

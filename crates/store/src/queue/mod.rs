@@ -17,19 +17,19 @@ mod items;
 mod park;
 mod settle;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use domain::{Notice, Op, Priority, TenantId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-pub use claim::Claimed;
-pub use items::{Counts, Item, Page};
+pub use claim::{Claimed, SHARE};
+pub use items::{ARCHIVED_OF, ARCHIVED_STATE, Counts, Item, MOST_COUNTED, MOST_SCANNED, Page};
 pub use park::unpark_due;
 pub use settle::Settlement;
 
-use claim::Cursor;
+use claim::Turn;
 
 use crate::{Error, Result, Tx, indexes};
 
@@ -46,7 +46,8 @@ pub struct Queue(Arc<Statements>);
 
 struct Statements {
     name: String,
-    cursor: Mutex<Cursor>,
+    /// Of live messages, and of history.
+    turns: [Turn; 2],
     send: Arc<str>,
     claim: Arc<str>,
     extend: Arc<str>,
@@ -66,21 +67,24 @@ struct Statements {
     replay: Arc<str>,
     end: Arc<str>,
     mark_archived: Arc<str>,
+    take_over: Arc<str>,
     oldest_due: Arc<str>,
+    dead_of: Arc<str>,
 }
 
 impl Queue {
     pub fn new(name: &str) -> Result<Self> {
         check_name(name)?;
         let on = |sql: &str| -> Arc<str> {
-            sql.replace("{q}", &format!("pgmq.q_{name}")).replace("{a}", &format!("pgmq.a_{name}")).into()
+            let sql = sql.replace("{q}", &format!("pgmq.q_{name}")).replace("{a}", &format!("pgmq.a_{name}"));
+            let sql = sql.replace("{share}", SHARE).replace("{archived_of}", items::ARCHIVED_OF);
+            sql.replace("{archived_state}", items::ARCHIVED_STATE).into()
         };
-        let claim = include_str!("../sql/queue_claim.sql");
         Ok(Self(Arc::new(Statements {
             name: name.to_owned(),
-            cursor: Mutex::default(),
+            turns: [Turn::of_live(), Turn::of_history()],
             send: on(include_str!("../sql/queue_send.sql")),
-            claim: on(&claim.replace("{share}", claim::SHARE).replace("{history}", &claim::HISTORY.to_string())),
+            claim: on(include_str!("../sql/queue_claim.sql")),
             extend: on(include_str!("../sql/queue_extend.sql")),
             advance: on(include_str!("../sql/queue_advance.sql")),
             held: on("select msg_id, read_ct from {q} where msg_id = any($1)"),
@@ -98,7 +102,9 @@ impl Queue {
             replay: on(include_str!("../sql/queue_replay.sql")),
             end: on(include_str!("../sql/queue_end.sql")),
             mark_archived: on(include_str!("../sql/queue_mark_archived.sql")),
-            oldest_due: on("select min(vt) from {q}"),
+            take_over: on(include_str!("../sql/queue_take_over.sql")),
+            oldest_due: on(include_str!("../sql/queue_oldest_due.sql")),
+            dead_of: on(include_str!("../sql/queue_dead_of.sql")),
         })))
     }
 
@@ -109,6 +115,16 @@ impl Queue {
     /// The statement that claims, for tests of its plan.
     pub fn claim_sql(&self) -> &str {
         &self.0.claim
+    }
+
+    /// The statements of pages, for tests of their plans.
+    pub fn page_sql(&self) -> [&str; 2] {
+        [&self.0.counts, &self.0.list]
+    }
+
+    /// The statements of the task `watch`, for tests of their plans.
+    pub fn watch_sql(&self) -> [&str; 2] {
+        [&self.0.dead_of, &self.0.oldest_due]
     }
 
     /// Sends live messages in the caller's transaction; lanes are woken after its commit. A message holds ids, never bodies.
@@ -171,32 +187,49 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// Creates a lane's queue where it is missing, and the index that claims go by. Autovacuum is told to follow closely: every claim has to
-/// step over the queue's dead rows.
+/// step over the queue's dead rows. One that is there costs a single question, because every start of `up` asks it.
 pub(crate) async fn create(conn: &mut PgConnection, name: &str) -> Result<()> {
     check_name(name)?;
-    let exists: bool = sqlx::query_scalar(
-        "select to_regclass('pgmq.q_' || $1) is not null and to_regclass('pgmq.a_' || $1) is not null",
+    let (exists, has_indexes): (bool, bool) = sqlx::query_as(
+        "select to_regclass('pgmq.q_' || $1) is not null and to_regclass('pgmq.a_' || $1) is not null,
+                to_regclass('pgmq.q_' || $1 || '_vt_idx') is null and 2 = (
+                    select count(*) from pg_index i where i.indisvalid and i.indexrelid in (
+                        to_regclass('pgmq.q_' || $1 || '_share_idx'), to_regclass('pgmq.a_' || $1 || '_state_idx')))",
     )
     .bind(name)
     .fetch_one(&mut *conn)
     .await?;
-    let index = (format!("q_{name}_share_idx"), format!("pgmq.q_{name} ({}, vt)", claim::SHARE));
+    if exists && has_indexes {
+        return Ok(());
+    }
+    let index = (format!("q_{name}_share_idx"), format!("pgmq.q_{name} ({}, vt)", SHARE));
+    let archive = (
+        format!("a_{name}_state_idx"),
+        format!("pgmq.a_{name} (({}), ({}), msg_id)", items::ARCHIVED_OF, items::ARCHIVED_STATE),
+    );
     if exists {
         // A queue of an older binary, which may hold many messages: everybody goes on sending.
         sqlx::raw_sql("set lock_timeout = 0").execute(&mut *conn).await?;
-        indexes::build_on(conn, "pgmq", &index.0, &index.1).await?;
+        for (name, on) in [&index, &archive] {
+            indexes::build_on(conn, "pgmq", name, on).await?;
+        }
+        let unused = format!("drop index concurrently if exists pgmq.q_{name}_vt_idx");
+        sqlx::raw_sql(AssertSqlSafe(unused)).execute(&mut *conn).await?;
         sqlx::raw_sql("set lock_timeout = '1s'").execute(&mut *conn).await?;
     } else {
-        sqlx::query("select pgmq.create($1)").bind(name).execute(&mut *conn).await?;
-        let settings = format!(
-            "alter table pgmq.q_{name} set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
+        // One string is one transaction: a queue is there with all that belongs to it, or not at all.
+        let made = format!(
+            "select pgmq.create('{name}');
+             alter table pgmq.q_{name} set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
                  autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1, fillfactor = 70);
              grant select, insert, update, delete on pgmq.q_{name}, pgmq.a_{name} to service_role;
              grant insert on pgmq.q_{name} to tributary_owner; -- whose triggers send
+             drop index if exists pgmq.q_{name}_vt_idx; -- pgmq's: every claim would write to it, and none uses it
+             create index {} on {};
              create index {} on {}",
-            index.0, index.1
+            index.0, index.1, archive.0, archive.1
         );
-        sqlx::raw_sql(AssertSqlSafe(settings)).execute(conn).await?;
+        sqlx::raw_sql(AssertSqlSafe(made)).execute(conn).await?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 -- activity_insert.sql: inserts events with their untouched originals, and returns the ids of the new ones. The order is always the same, so two
--- groups never lock in opposite order. A known event waits for the transaction that is writing it.
+-- groups never lock in opposite order. A known event waits for the transaction that is writing it. The intake's committer runs it; a trigger
+-- (tributary.send_remember_activity) queues the new rows for memory.
 with given as (
     select * from unnest(
         $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::uuid[], $9::text[],

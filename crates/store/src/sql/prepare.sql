@@ -28,7 +28,7 @@ begin
         end loop;
     end loop;
     begin
-        grant pg_read_all_stats to service_role; -- to name whoever holds a transaction open; hosts may refuse it
+        grant pg_read_all_stats to service_role; -- to name the session that holds a transaction open; hosts may refuse it
     exception when insufficient_privilege then
         null;
     end;

@@ -2,7 +2,7 @@
 -- lease, or its lane has had work due for that long (lanes $1, since $2) and it claimed none meanwhile.
 select p.id, p.version, w.host, w.pid, w.role, p.started,
     extract(epoch from p.expected_heartbeat_interval)::float8 as interval_secs,
-    p.last_heartbeat, p.heartbeat_count::bigint, p.success_count::bigint, p.error_count::bigint, p.last_error_at, p.last_error_message, w.stopped_at,
+    p.last_heartbeat, p.heartbeat_count::bigint, p.success_count::bigint, p.error_count::bigint, p.last_error_at, p.last_error_message, w.stopped_at, w.died_at,
     extract(epoch from clock_timestamp() - p.last_heartbeat)::float8 as silent_secs,
     (
         select string_agg(case

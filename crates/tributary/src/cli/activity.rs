@@ -9,16 +9,12 @@ use domain::{ActivityId, ChannelId, ContactId};
 use engine::{ActError, Config, activities};
 use store::activities::{Activity, Of, Wanted};
 
-use super::{caller, env, hinted, print_json, table};
+use super::{Shared, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -64,7 +60,7 @@ enum Command {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     let now = env.clock.now();
     match args.command {
         Command::List { view, channel, contact, limit } => {
@@ -76,7 +72,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 (None, None, View::Failed) => Of::Failed,
             };
             let listed = activities::list(&env, &caller, Wanted { of, before: None, limit }).await?;
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::activities::Activities::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
@@ -89,7 +85,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     activity.r#type.to_string(),
                     clipped(activity.party().unwrap_or_default(), 30),
                     clipped(words, 50),
-                    activity.contact_id.map_or_else(|| "nobody known".into(), |id| format!("contact {id}")),
+                    activity.contact_id.map_or_else(|| "no contact".into(), |id| format!("contact {id}")),
                     activity.processing_status.to_string(),
                     relative(activity.created_at, now),
                 ]

@@ -5,24 +5,19 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Subcommand;
 use domain::shown::relative;
-use domain::{ChannelId, Secret, TenantId};
-use engine::channels::{self, Error, MOST_RETIRING_HOURS, NewChannel, Opened, RETIRING_HOURS, Rotation};
+use domain::{Caller, ChannelId, Secret};
+use engine::channels::{self, MOST_RETIRING_HOURS, NewChannel, Opened, RETIRING_HOURS, Rotation};
 use engine::intake::providers;
-use engine::{Config, Env};
+use engine::{ActError, Config, Env};
 use store::channels::{Channel, Refusal, Settings};
 use web::api::channels::{Channels, MadeChannel};
 
-use super::key::find;
-use super::{env, table};
+use super::{Shared, caller, env, table};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -35,8 +30,7 @@ enum Command {
         name: String,
         #[arg(long, default_value = providers::DEFAULT, help = provider_help())]
         provider: String,
-        /// The secret that the sender signs with: Twilio's primary auth token, or a generic sender's own. `-` reads it from the first line
-        /// of stdin.
+        /// The secret that the sender signs with, if it has its own. `-` reads it from the first line of stdin.
         #[arg(long, env = "CHANNEL_SECRET", hide_env_values = true)]
         secret: Option<Secret>,
         /// Verified requests a minute, or `none` for no limit. Default: as is usual for the provider (100 for generic).
@@ -45,10 +39,11 @@ enum Command {
         /// Make a contact of every unknown address.
         #[arg(long)]
         auto_create_contacts: bool,
-        /// Postmark: a network that its requests come from, instead of those that it publishes; may be repeated.
+        /// For a provider that is known by its address: a network that its requests come from, instead of those that it publishes; may be
+        /// repeated.
         #[arg(long, value_name = "NETWORK")]
         range: Vec<String>,
-        /// Postmark: accept requests from anywhere and without user and password. The URL alone is the secret.
+        /// Accept requests from anywhere and without user and password. The URL alone is the secret.
         #[arg(long)]
         no_require_ip: bool,
     },
@@ -59,17 +54,17 @@ enum Command {
     /// Make new secrets; the old ones stay valid for another day.
     Rotate {
         id: ChannelId,
-        /// The sender's own new secret; Twilio: its new auth token. `-` reads it from the first line of stdin.
+        /// The sender's own new secret. `-` reads it from the first line of stdin.
         #[arg(long, env = "CHANNEL_SECRET", hide_env_values = true)]
         secret: Option<Secret>,
         /// Also make a new URL; the old one is refused at once.
         #[arg(long)]
         url: bool,
-        /// How long the old secrets stay valid, in hours.
+        /// The hours that the old secrets stay valid.
         #[arg(long, default_value_t = RETIRING_HOURS, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_RETIRING_HOURS)))]
         keep_hours: u32,
     },
-    /// Add a shared key that the provider (Twilio) signs with, by its id; without a secret the key is removed.
+    /// Add a shared key that the provider signs with, by its id; without a secret the key is removed.
     SharedKey {
         id: ChannelId,
         key: String,
@@ -117,8 +112,8 @@ fn max_per_minute(text: &str) -> Result<Limit, String> {
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let (env, json) = (env(&config).await?, args.json);
-    let tenant_id = find(&mut *env.db.acquire().await?, args.tenant.as_deref()).await?;
+    let (env, json) = (env(&config).await?, args.shared.json);
+    let caller = &caller(&env, args.shared.tenant.as_deref()).await?;
     match args.command {
         Command::Add { name, provider, secret, max_per_minute, auto_create_contacts, range, no_require_ip } => {
             let secret = read_secret(secret)?;
@@ -132,62 +127,62 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 auto_create_contacts,
                 settings: Settings { require_ip: !no_require_ip, ranges: (!range.is_empty()).then_some(range) },
             };
-            let added = channels::add(&env, tenant_id, new).await;
+            let added = channels::add(&env, caller, new).await;
             let added = added.map_err(|error| match error {
-                Error::Invalid(what) if lacks_secret => {
+                ActError::Invalid(what) if lacks_secret => {
                     anyhow!("{what}\n\nhint: give it with `--secret -` and paste it, or in CHANNEL_SECRET")
                 }
                 error => error.into(),
             });
             print(added?, json)?;
         }
-        Command::List => list(&env, tenant_id, json).await?,
+        Command::List => list(&env, caller, json).await?,
         Command::Show { id } => {
-            print(channels::open(&env, tenant_id, id).await.map_err(hinted)?, json)?;
-            let refusals = channels::refusals(&env, tenant_id, id, 10).await?;
+            print(channels::open(&env, caller, id).await.map_err(hinted)?, json)?;
+            let refusals = channels::refusals(&env, caller, id, 10).await?;
             if !json && !refusals.is_empty() {
                 print_refusals(&env, &refusals);
             }
         }
         Command::Rotate { id, secret, url, keep_hours } => {
             let rotation = Rotation { secret: read_secret(secret)?, is_url_too: url, keep_hours: Some(keep_hours) };
-            print(channels::rotate(&env, tenant_id, id, rotation).await.map_err(hinted)?, json)?;
+            print(channels::rotate(&env, caller, id, rotation).await.map_err(hinted)?, json)?;
             eprintln!("The secrets before stay valid for another {keep_hours} h.");
         }
         Command::SharedKey { id, key, secret } => {
             let secret = read_secret(secret)?;
             let done = if secret.is_some() { "added" } else { "removed" };
-            channels::set_shared_key(&env, tenant_id, id, &key, secret).await.map_err(hinted)?;
+            channels::set_shared_key(&env, caller, id, &key, secret).await.map_err(hinted)?;
             println!("{done}; servers know within 5 s");
         }
         Command::Enable { id } => {
-            channels::set_active(&env, tenant_id, id, true).await.map_err(hinted)?;
+            channels::set_active(&env, caller, id, true).await.map_err(hinted)?;
             println!("enabled; servers take its webhooks within 5 s");
         }
         Command::Disable { id } => {
-            channels::set_active(&env, tenant_id, id, false).await.map_err(hinted)?;
+            channels::set_active(&env, caller, id, false).await.map_err(hinted)?;
             println!("disabled; servers refuse its webhooks within 5 s");
         }
         Command::Delete { id } => {
-            channels::delete(&env, tenant_id, id).await.map_err(hinted)?;
-            println!("deleted; what it brought stays");
+            channels::delete(&env, caller, id).await.map_err(hinted)?;
+            println!("deleted; its activities stay");
         }
-        Command::SendTest { id } => return send_test(&env, tenant_id, id).await,
+        Command::SendTest { id } => return send_test(&env, caller, id).await,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn hinted(error: Error) -> anyhow::Error {
+fn hinted(error: ActError) -> anyhow::Error {
     match error {
-        unknown @ Error::Unknown(_) => anyhow!("{unknown}\n\nhint: `tributary channel list` shows them"),
+        unknown @ ActError::NotFound(_) => anyhow!("{unknown}\n\nhint: `tributary channel list` shows them"),
         error => error.into(),
     }
 }
 
-async fn list(env: &Env, tenant_id: TenantId, json: bool) -> anyhow::Result<()> {
-    let channels = channels::list(env, tenant_id).await?;
+async fn list(env: &Env, caller: &Caller, json: bool) -> anyhow::Result<()> {
+    let channels = channels::list(env, caller).await?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&Channels::from(channels).channels)?);
+        println!("{}", serde_json::to_string_pretty(&Channels::from(channels))?);
         return Ok(());
     }
     let row = |channel: &Channel| {
@@ -213,8 +208,8 @@ fn print_refusals(env: &Env, refusals: &[Refusal]) {
 }
 
 /// Sends a test event to the server on this machine, signed for the URL that others know it by.
-async fn send_test(env: &Env, tenant_id: TenantId, id: ChannelId) -> anyhow::Result<ExitCode> {
-    let sample = channels::test_event(env, tenant_id, id).await.map_err(hinted)?;
+async fn send_test(env: &Env, caller: &Caller, id: ChannelId) -> anyhow::Result<ExitCode> {
+    let sample = channels::test_event(env, caller, id).await.map_err(hinted)?;
     let to = Config { public_url: None, ..(*env.config).clone() }.base_url();
     let answer = env.http.post(&format!("{to}{}", sample.target), &sample.headers, sample.body).await;
     let (status, body) = answer.map_err(|fault| {

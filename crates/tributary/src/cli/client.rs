@@ -12,16 +12,12 @@ use engine::pull::words::facts::{in_order, in_words, place};
 use engine::{Config, Env};
 use store::clients::Client;
 
-use super::{caller, env, hinted, print_json, table};
+use super::{Shared, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -45,11 +41,11 @@ enum Command {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     match args.command {
         Command::List { words, limit } => {
             let listed = clients::list(&env, &caller, Some(&words.join(" ")), false, limit).await?;
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::clients::Clients::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
@@ -71,7 +67,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Show { client } => {
             let found = find(&env, &caller, &client.join(" ")).await?;
-            if args.json {
+            if args.shared.json {
                 // The others of the same name are in it.
                 let first = clients::whole(&env, &caller, ClientId(found[0].id)).await?;
                 print_json(&web::api::clients::WholeClient::new(first, &config.base_url()))?;
@@ -88,7 +84,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// By id; else everybody of exactly that name; else the one whose name has it in it. Never none.
+/// Finds clients by id; else all of exactly that name; else the one whose name contains the text. An error if there is none.
 async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Vec<Client>> {
     let hint = "hint: `tributary client list` shows them";
     if let Ok(id) = text.parse::<ClientId>() {

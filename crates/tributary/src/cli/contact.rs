@@ -8,19 +8,17 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use domain::ContactId;
 use domain::shown::{clipped, shown};
+use engine::forgetting::counted as counted_in;
 use engine::{Config, contacts};
 use store::contacts::{Contact, NewContact};
+use web::api::forget::Forgotten;
 
-use super::{caller, env, hinted, print_json, table};
+use super::{Shared, caller, env, hinted, is_agreed, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -55,15 +53,23 @@ enum Command {
         /// A file, or `-` for stdin.
         file: PathBuf,
     },
+    /// Forget a contact: its name, addresses, activities and files, the documents made from them, and facts that rest on nothing else. Says first
+    /// how much that is.
+    Forget {
+        id: ContactId,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     match args.command {
         Command::List { text, limit } => {
             let listed = contacts::list(&env, &caller, text.as_deref(), None, limit).await?;
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::contacts::Contacts::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
@@ -87,7 +93,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let new =
                 NewContact { email, phone_number: phone, first_name, last_name, company, ..NewContact::default() };
             let id = contacts::create(&env, &caller, new).await?;
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::contacts::Contact::from(contacts::get(&env, &caller, id).await?))?;
             } else {
                 println!("contact {id}");
@@ -96,13 +102,33 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Command::Show { id } => {
             let missing = || format!("there is no contact {id}\n\nhint: `tributary contact list` shows them");
             let contact = contacts::get(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::contacts::Contact::from(contact))?;
                 return Ok(ExitCode::SUCCESS);
             }
             println!("{}", shown(&contact.called()));
             for address in contacts::addresses(&env, &caller, id).await? {
                 println!("  {}", shown(&address));
+            }
+        }
+        Command::Forget { id, yes } => {
+            let missing = || format!("there is no contact {id}\n\nhint: `tributary contact list` shows them");
+            let counted = contacts::count(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
+            eprintln!(
+                "contact {id} will be forgotten, and this cannot be undone.\nGoes with it: {}",
+                counted_in(&counted)
+            );
+            if !yes && !is_agreed("Forget all of it?")? {
+                eprintln!("nothing was done");
+                return Ok(ExitCode::FAILURE);
+            }
+            let going = contacts::forget(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
+            if args.shared.json {
+                print_json(&Forgotten::from(going))?;
+            } else {
+                println!(
+                    "its name and addresses are gone; a worker removes the rest step by step\n`tributary forgotten` shows how far it is"
+                );
             }
         }
         Command::Import { file } => {
@@ -115,7 +141,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 _ => std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?,
             };
             let report = contacts::import(&env, caller.tenant_id, &table).await?;
-            if args.json {
+            if args.shared.json {
                 println!("{}", serde_json::to_string_pretty(&report)?);
                 return Ok(ExitCode::SUCCESS);
             }
@@ -130,7 +156,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 report.left_out.len()
             );
             if report.linked > 0 {
-                println!("{} events that were nobody's are somebody's now", report.linked);
+                println!("linked {} events that had no contact", report.linked);
             }
         }
     }

@@ -9,16 +9,12 @@ use engine::{Config, documents};
 use store::memory::Listed;
 use uuid::Uuid;
 
-use super::{caller, env, hinted, print_json, table};
+use super::{Shared, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -36,12 +32,12 @@ enum Command {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     let now = env.clock.now();
     match args.command {
         Command::List { limit } => {
             let listed = documents::list(&env, &caller, None, limit).await?;
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::documents::Documents::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
@@ -62,9 +58,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Show { id } => {
             let missing = || format!("there is no document {id}\n\nhint: `tributary document list` shows the newest");
-            let whole = documents::whole(&env, &caller, DocumentId(id), if args.json { i64::MAX } else { 0 }).await;
+            let whole =
+                documents::whole(&env, &caller, DocumentId(id), if args.shared.json { i64::MAX } else { 0 }).await;
             let whole = whole.map_err(|error| hinted(error, missing))?;
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::documents::Document::from(whole))?;
                 return Ok(ExitCode::SUCCESS);
             }

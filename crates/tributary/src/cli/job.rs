@@ -10,19 +10,15 @@ use engine::pull::words::{asked_by, kind};
 use engine::{ActError, Config, Env, jobs};
 use store::jobs::{Filter, Job};
 
-use super::{caller, env, hinted, print_json, progress, source, table, words};
+use super::{Shared, caller, env, hinted, print_json, progress, source, table, words};
 
-/// How many of the newest an abbreviated id is looked for in.
+/// The number of newest jobs in which an abbreviated id is looked up.
 const NEWEST: i64 = 1_000;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -56,7 +52,7 @@ enum Command {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     match args.command {
         Command::List { source, status, limit } => {
             let source_id = match &source {
@@ -65,7 +61,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             let filter = Filter { source_id, status, limit, ..Filter::default() };
             let listed = jobs::list(&env, &caller, filter).await?;
-            if args.json {
+            if args.shared.json {
                 let (listed, next_before) = listed;
                 print_json(&web::api::jobs::Jobs::new(&env, listed, next_before))?;
             } else {
@@ -75,9 +71,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Command::Show { id, watch } => {
             let job = find(&env, &caller, &id).await?;
             if watch {
-                return progress::watch(&env, &caller, JobId(job.id), args.json).await;
+                return progress::watch(&env, &caller, JobId(job.id), args.shared.json).await;
             }
-            if args.json {
+            if args.shared.json {
                 print_json(&web::api::jobs::Job::new(&env, job))?;
             } else {
                 show(&env, &job);
@@ -87,14 +83,13 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let id = JobId(find(&env, &caller, &id).await?.id);
             jobs::retry(&env, &caller, id).await.map_err(|error| with_hint(error, id))?;
             let words = format!("it goes on where it was; `tributary job show {id} --watch` shows it");
-            say(&env, &caller, id, &words, args.json).await?;
+            say(&env, &caller, id, &words, args.shared.json).await?;
         }
         Command::Cancel { id } => {
             let id = JobId(find(&env, &caller, &id).await?.id);
             jobs::cancel(&env, &caller, id).await.map_err(|error| with_hint(error, id))?;
-            let words =
-                format!("cancelled; what it has brought stays, and `tributary job retry {id}` goes on from there");
-            say(&env, &caller, id, &words, args.json).await?;
+            let words = format!("cancelled; its documents stay, and `tributary job retry {id}` goes on from there");
+            say(&env, &caller, id, &words, args.shared.json).await?;
         }
     }
     Ok(ExitCode::SUCCESS)

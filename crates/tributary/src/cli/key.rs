@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Subcommand;
 use domain::shown::relative;
-use domain::{KeyId, Scope, TenantId};
+use domain::{KeyId, Scope};
 use engine::keys::{self, NewKey};
-use engine::{Config, Env};
+use engine::{Config, Env, rotation};
 use store::keys::Key;
 
 use super::{caller, env, hinted, print_json, table};
@@ -48,6 +47,11 @@ enum Command {
         #[arg(long)]
         tenant: Option<String>,
     },
+    /// Seal every stored secret with a new master key, while everything runs. An interrupted rotation goes on when this is run again.
+    ///
+    /// With the key in the file master.key, this makes the new key; running processes of this machine read the file again by themselves. With MASTER_KEY
+    /// in the environment, give every process the new key as MASTER_KEY and the old one as MASTER_KEY_OLD first.
+    RotateMaster,
 }
 
 #[derive(clap::Args)]
@@ -92,6 +96,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 &listed.iter().map(row).collect::<Vec<_>>(),
             );
         }
+        Command::RotateMaster => return rotate_master(&env).await,
         Command::Revoke { id, tenant } => {
             let caller = caller(&env, tenant.as_deref()).await?;
             let missing = || format!("there is no good key {id}\n\nhint: `tributary key list` shows them");
@@ -107,19 +112,28 @@ pub async fn signin(config: Config, args: SigninArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the sign-in link. The secret is in the fragment, which browsers do not send, so no log contains it.
+/// Makes the sign-in link of a tenant.
 pub async fn new_link(env: &Env, tenant: Option<&str>) -> anyhow::Result<String> {
-    let tenant_id = caller(env, tenant).await?.tenant_id;
-    let link = env.db.write(async |tx| {
-        let key_id = store::keys::ensure_dashboard(tx, tenant_id).await?;
-        store::sessions::new_link(tx, env.clock.sql(), tenant_id, key_id).await
-    });
-    let link = link.await?;
-    Ok(format!("{}/signin#once={}", env.config.base_url(), link.reveal()))
+    Ok(keys::new_link(env, &caller(env, tenant).await?).await?)
 }
 
-pub(super) async fn find(conn: &mut store::PgConnection, tenant: Option<&str>) -> anyhow::Result<TenantId> {
-    store::tenants::find(conn, tenant).await?.with_context(|| {
-        format!("there is no tenant {:?}\n\nhint: `tributary tenant list` shows them", tenant.unwrap_or_default())
-    })
+async fn rotate_master(env: &Env) -> anyhow::Result<ExitCode> {
+    let rotated = rotation::rotate_master(env, |how_far| eprintln!("{how_far}")).await?;
+    println!("{} secrets are sealed with master key {}", rotated.n_resealed, rotated.key_id);
+    if rotated.n_unreadable > 0 {
+        eprintln!(
+            "{} secrets open with no key that is here and were left as they are; the old keys stay\n\n\
+             hint: add the missing key below the others, or as MASTER_KEY_OLD, and run this again",
+            rotated.n_unreadable
+        );
+        return Ok(ExitCode::FAILURE);
+    }
+    match rotated.retired {
+        Some(path) => eprintln!(
+            "the old key is in {}: backups from before need it. Delete it when they are gone, or if it has leaked.",
+            path.display()
+        ),
+        None => eprintln!("MASTER_KEY_OLD is no longer needed here. Backups from before need the old key."),
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -6,10 +6,21 @@ use engine::{Config, database};
 
 use crate::logging;
 
-pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
+#[derive(clap::Args)]
+pub struct Args {
+    /// The database was put back to an earlier moment by other means than `tributary restore`: receipts and claims from after that moment are refused. Run
+    /// it once, before anything else runs.
+    #[arg(long)]
+    restored: bool,
+}
+
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     logging::start(&config)?;
     let database = database::start(&config).await?;
-    let applied = database.migrate().await;
+    let mut applied = database.migrate().await;
+    if args.restored && applied.is_ok() {
+        applied = database.renew().await.and(applied);
+    }
     let released = database.release(&config).await;
     let applied = applied?;
     released?;

@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod document;
 mod down;
+mod forgotten;
 mod job;
 mod key;
 mod migrate;
@@ -28,6 +29,7 @@ mod up;
 mod words;
 mod worker;
 
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -70,16 +72,16 @@ enum Command {
     /// Documents in memory: list, show.
     Document(document::Args),
     /// Migrate the database to this program's schema.
-    Migrate,
+    Migrate(migrate::Args),
     /// Check everything and say what to do about each finding.
     Doctor(doctor::Args),
     /// Print every setting, its value, and where the value came from.
     Config(config::Args),
     /// Print a link that signs a browser in, once.
     Signin(key::SigninArgs),
-    /// Tenants: one per customer.
+    /// Tenants, one per customer: create, list, forget.
     Tenant(tenant::Args),
-    /// API keys: create, list, revoke.
+    /// API keys: create, list, revoke; and rotation of the master key.
     Key(key::Args),
     /// Channels for webhooks: add, list, show, rotate, enable, disable, delete, send-test.
     Channel(channel::Args),
@@ -91,8 +93,10 @@ enum Command {
     Client(client::Args),
     /// Activities that came in: list, show, retry, skip, link to a contact.
     Activity(activity::Args),
-    /// Contacts, from whom events come: list, add, show, import.
+    /// Contacts, from whom events come: list, add, show, import, forget.
     Contact(contact::Args),
+    /// Things that were or are being forgotten: how far it is, by whom and when.
+    Forgotten(forgotten::Args),
     /// Lanes and their items: list, inspect, retry, skip, cancel.
     Queue(queue::Args),
     /// Measure speed, compared with a limit that is measured in the same run.
@@ -100,6 +104,17 @@ enum Command {
     /// List the points where a test can make this program die (TRIBUTARY_CRASH).
     #[command(hide = true)]
     CrashPoints,
+}
+
+// The options that the commands about a tenant's things share. It has no doc comment: clap would print that instead of a command's own.
+#[derive(clap::Args)]
+struct Shared {
+    /// Tenant by name or id; yours when left out.
+    #[arg(long, global = true)]
+    tenant: Option<String>,
+    /// As JSON, for scripts.
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 pub async fn run() -> anyhow::Result<ExitCode> {
@@ -119,7 +134,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Search(args) => search::run(config, args).await,
         Command::Remember(args) => remember::run(config, args).await,
         Command::Document(args) => document::run(config, args).await,
-        Command::Migrate => migrate::run(config).await,
+        Command::Migrate(args) => migrate::run(config, args).await,
         Command::Doctor(args) => doctor::run(config, args).await,
         Command::Config(args) => config::run(&command, &matches, args),
         Command::Signin(args) => key::signin(config, args).await,
@@ -131,6 +146,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Client(args) => client::run(config, args).await,
         Command::Activity(args) => activity::run(config, args).await,
         Command::Contact(args) => contact::run(config, args).await,
+        Command::Forgotten(args) => forgotten::run(config, args).await,
         Command::Queue(args) => queue::run(config, args).await,
         Command::Bench(args) => bench::run(config, args).await,
         Command::CrashPoints => {
@@ -159,6 +175,18 @@ fn hinted(error: ActError, missing: impl FnOnce() -> String) -> anyhow::Error {
         ActError::NotFound(_) => anyhow::Error::msg(missing()),
         error => error.into(),
     }
+}
+
+/// Asks on the terminal before something is removed for good.
+fn is_agreed(question: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        anyhow::bail!("there is no terminal on which to ask\n\nhint: `--yes` goes on without asking");
+    }
+    eprint!("{question} [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// The person at this machine, who acts for the tenant.

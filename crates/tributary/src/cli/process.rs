@@ -8,6 +8,7 @@ use engine::lanes;
 use engine::work::{Runtime, Stop};
 use engine::{Config, Env, database};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -17,6 +18,7 @@ use crate::logging;
 /// Runs the HTTP server alone.
 pub async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     logging::start(&config)?;
+    raise_handle_limit();
     let metrics = metrics()?;
     let listener = listen(&config).await?;
     let env = database::find(&config).await?.env(&config)?;
@@ -32,6 +34,7 @@ pub async fn work(config: Config) -> anyhow::Result<ExitCode> {
     #[cfg(target_os = "linux")]
     end_with_parent()?;
     logging::start(&config)?;
+    raise_handle_limit();
     let env = database::find(&config).await?.env(&config)?;
     database::wait_for_schema(&env).await?;
     let stop = stop_on_signals(&config)?;
@@ -57,11 +60,27 @@ fn end_with_parent() -> anyhow::Result<()> {
 /// Runs the lanes and the built-in agent. The agent runs in `up` by default, and in a worker only if the settings say so.
 pub async fn run_lanes(env: Env, role: &str, stop: Stop) {
     let agent = env.config.builtin_agent.unwrap_or(role == "up");
-    let lanes = Runtime::new(env.clone(), &lanes::ALL, lanes::SCHEDULES).run(role, stop.clone());
+    let runtime = Runtime::new(env.clone(), &lanes::ALL, lanes::SCHEDULES);
+    let registered = runtime.registered();
+    let lanes = runtime.run(role, stop.clone());
     if agent {
-        tokio::join!(lanes, engine::agent::builtin::run(env, stop));
+        tokio::join!(lanes, engine::agent::builtin::run(env, registered, stop));
     } else {
         lanes.await;
+    }
+}
+
+/// More open files than this are never needed: 4,096 connections of callers, and some hundreds of our own.
+const MOST_HANDLES: u64 = 65_536;
+
+/// Raises the limit on open files as far as we may. A shell's usual 1,024 are fewer than the connections that we serve.
+pub fn raise_handle_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(MOST_HANDLES, |hard| hard.min(MOST_HANDLES));
+    // None: there is no limit.
+    let Some(now) = limit.current.filter(|now| *now < most) else { return };
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum }) {
+        tracing::warn!("no more than {now} files can be open at once, connections included: {error}");
     }
 }
 
@@ -80,7 +99,7 @@ pub fn metrics() -> anyhow::Result<PrometheusHandle> {
     PrometheusBuilder::new().install_recorder().context("metrics could not be set up")
 }
 
-/// How long a graceful stop may take: the drain, the last writes to the database, and stopping the embedded server.
+/// The time limit of a graceful stop: the drain, the last writes to the database, and stopping the embedded server.
 pub fn stop_limit(config: &Config) -> Duration {
     Duration::from_secs(config.drain_secs + 90)
 }
@@ -92,10 +111,10 @@ pub fn stop_on_signals(config: &Config) -> anyhow::Result<Stop> {
     let asked = stop.clone();
     tokio::spawn(async move {
         signals.recv().await;
-        tracing::info!("stopping: finishing what is in hand");
+        tracing::info!("stopping: finishing the running items");
         asked.stop();
         tokio::select! { _ = signals.recv() => {} () = tokio::time::sleep(limit) => {} }
-        eprintln!("stopped at once; what was in hand is taken up again after its lease");
+        eprintln!("stopped at once; running items are claimed again after their lease");
         std::process::exit(130);
     });
     Ok(stop)

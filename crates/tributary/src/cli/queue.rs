@@ -4,23 +4,19 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use domain::item::Action;
-use domain::shown::relative;
+use domain::shown::{counted, relative};
 use domain::{Caller, ItemId, ItemState};
 use engine::work::LaneEntry;
 use engine::{Config, Env, items, lanes};
-use store::queue::{Item, Page};
+use store::queue::{Item, MOST_COUNTED, Page};
 use web::api::queues::{self, Acted, Items, Queues};
 
-use super::{caller, env, hinted, print_json, table};
+use super::{Shared, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -50,16 +46,20 @@ enum Command {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     match args.command {
         Command::List => {
             let counts = items::counts(&env, &caller).await?;
-            if args.json {
+            if args.shared.json {
                 print_json(&Queues::from(counts))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let row = |counts: &store::queue::Counts| {
-                [vec![counts.lane.clone()], ItemState::ALL.map(|state| counts.of(state).to_string()).to_vec()].concat()
+                [
+                    vec![counts.lane.clone()],
+                    ItemState::ALL.map(|state| counted(counts.of(state), MOST_COUNTED)).to_vec(),
+                ]
+                .concat()
             };
             let heading = [vec!["lane"], ItemState::ALL.map(ItemState::as_str).to_vec()].concat();
             table::print(&heading, &counts.iter().map(row).collect::<Vec<_>>());
@@ -67,7 +67,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Command::Items { lane, state, limit } => {
             let page = Page { state, before: None, limit: limit.clamp(1, 1_000) };
             let listed = items::list(&env, &caller, find(&lane)?, page).await?;
-            if args.json {
+            if args.shared.json {
                 print_json(&Items::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
             }
@@ -89,9 +89,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let item = item.map_err(|error| hinted(error, || no_item(&lane, id)))?;
             print_json(&queues::Item::from(item))?;
         }
-        Command::Retry { lane, id } => act(&env, &caller, &lane, id, Action::Retry, args.json).await?,
-        Command::Skip { lane, id } => act(&env, &caller, &lane, id, Action::Skip, args.json).await?,
-        Command::Cancel { lane, id } => act(&env, &caller, &lane, id, Action::Cancel, args.json).await?,
+        Command::Retry { lane, id } => act(&env, &caller, &lane, id, Action::Retry, args.shared.json).await?,
+        Command::Skip { lane, id } => act(&env, &caller, &lane, id, Action::Skip, args.shared.json).await?,
+        Command::Cancel { lane, id } => act(&env, &caller, &lane, id, Action::Cancel, args.shared.json).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

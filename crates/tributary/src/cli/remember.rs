@@ -11,7 +11,7 @@ use engine::memory::door::{self, Incoming};
 use engine::memory::{Change, Remembered};
 use serde_json::json;
 
-use super::{caller, env};
+use super::{Shared, caller, env};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,12 +24,8 @@ pub struct Args {
     /// Its id in memory. A text with the same id replaces the document. Default: a hash of its content.
     #[arg(long)]
     external_id: Option<String>,
-    /// Tenant by name or id; yours when left out.
-    #[arg(long)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
 }
 
 /// Prints one line per file. A refused file is reported and the next one is read; the exit code then is not 0.
@@ -38,7 +34,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         bail!("one title or external id cannot name {} files\n\nhint: remember them one by one", args.files.len());
     }
     let env = env(&config).await?;
-    let tenant_id = caller(&env, args.tenant.as_deref()).await?.tenant_id;
+    let tenant_id = caller(&env, args.shared.tenant.as_deref()).await?.tenant_id;
     let (mut told, mut n_refused) = (Vec::new(), 0);
     for file in &args.files {
         let taken = match read(file, config.document_max_bytes) {
@@ -50,7 +46,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Err(error) => Err(error),
         };
         match taken {
-            Ok(taken) if args.json => {
+            Ok(taken) if args.shared.json => {
                 let mut answer = serde_json::to_value(web::api::documents::Taken::from(taken))?;
                 answer["file"] = json!(file);
                 told.push(answer);
@@ -60,13 +56,13 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 n_refused += 1;
                 let why = format!("{error:#}");
                 eprintln!("error: {}: {}", shown(file), shown(&why));
-                if args.json {
+                if args.shared.json {
                     told.push(json!({ "file": file, "error": why }));
                 }
             }
         }
     }
-    if args.json {
+    if args.shared.json {
         println!("{}", serde_json::to_string_pretty(&told)?);
     }
     Ok(if n_refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use domain::Clock;
 use domain::shown::bytes;
-use domain::{Clock, Secret};
 use engine::blobs::Blobs;
 use engine::{Config, database};
-use store::vault::Vault;
+use store::embedded::{Until, check_wal};
+use store::vault::{self, Vault};
 
-use super::backup::{MANIFEST, Manifest};
+use super::backup::{KEY, MANIFEST, Manifest, read_key};
 use super::up;
 use crate::logging;
 
@@ -18,6 +19,10 @@ use crate::logging;
 pub struct Args {
     /// The folder of the backup. It is brought into the data folder (DATA_DIR).
     dir: PathBuf,
+    /// Go to this moment, by the WAL that `backup --wal` has kept: a time with its zone, such as 2026-11-16T18:30:00Z, or `latest`. Left out: the end of the
+    /// copy.
+    #[arg(long)]
+    until: Option<Until>,
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -31,6 +36,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         );
     };
     eprintln!("restoring the backup of {} into {}", manifest.taken_at.to_rfc3339(), config.data_dir.display());
+    // The keys that open what is restored.
+    let mut key_ids = vec![manifest.master_key_id.clone()];
     let is_whole = match &manifest.postgres {
         Some(version) => {
             if config.database_url.is_some() {
@@ -43,20 +50,32 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                     "this backup is of PostgreSQL {version}, and this is PostgreSQL {ours}\n\nhint: set PG_BIN_DIR to a PostgreSQL {version}"
                 );
             }
+            if args.until.is_some() {
+                check_wal(&dir)?; // before everything is copied
+            }
             let restore = embedded.begin_restore().await?;
-            check_key(&config, &dir, &manifest)?;
+            check_key(&config, &dir, &manifest, args.until)?;
             eprintln!("database: copying {}", bytes(manifest.postgres_bytes));
             restore.cluster(&dir).await?;
-            let is_whole = bring_files(&config, &dir, &manifest).await?;
+            if let Some(until) = args.until {
+                eprintln!("database: going to the moment");
+                key_ids = restore.recover(&dir, until, |how_far| eprintln!("database: {how_far}")).await?;
+            }
+            let is_whole = bring_files(&config, &dir, &manifest, &key_ids).await?;
             restore.finish()?;
             is_whole
         }
+        None if args.until.is_some() => {
+            bail!(
+                "this backup has no database, so it has no moments\n\nhint: restore the database of DATABASE_URL to the moment yourself"
+            )
+        }
         None => {
-            check_key(&config, &dir, &manifest)?;
-            bring_files(&config, &dir, &manifest).await?
+            check_key(&config, &dir, &manifest, None)?;
+            bring_files(&config, &dir, &manifest, &key_ids).await?
         }
     };
-    print_end(&config, &manifest);
+    print_end(&config, &manifest, &key_ids)?;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -65,7 +84,7 @@ fn read(dir: &Path) -> anyhow::Result<Manifest> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
-            "{} is no backup, or one that was interrupted: it has no {MANIFEST}\n\nhint: use a backup that was finished",
+            "{} is not a backup, or is one that was interrupted: it has no {MANIFEST}\n\nhint: use a backup that was finished",
             dir.display()
         ),
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
@@ -83,14 +102,15 @@ fn read(dir: &Path) -> anyhow::Result<Manifest> {
     Ok(manifest)
 }
 
-/// A key that lies in the data folder stays, so it must be able to open what is restored.
-fn check_key(config: &Config, dir: &Path, manifest: &Manifest) -> anyhow::Result<()> {
-    let path = config.data_dir.join("master.key");
-    if manifest.has_master_key && !dir.join("master.key").exists() {
-        bail!("{} is damaged: master.key is missing", dir.display());
+/// A key that lies in the data folder stays, so it must be able to open what is restored. Which keys a later moment needs is known when it is reached.
+fn check_key(config: &Config, dir: &Path, manifest: &Manifest, until: Option<Until>) -> anyhow::Result<()> {
+    if manifest.has_master_key && !dir.join(KEY).exists() {
+        bail!("{} is damaged: {KEY} is missing", dir.display());
     }
-    if let Ok(text) = std::fs::read_to_string(&path)
-        && !Vault::new(&Secret::new(text))?.opens(&manifest.master_key_id)
+    let path = config.data_dir.join(KEY);
+    if until.is_none()
+        && let Some(keys) = read_key(&path)?
+        && !Vault::new(&keys)?.opens(&manifest.master_key_id)
     {
         bail!(
             "{} is another key than the backup's ({})\n\nhint: move it away, or put the right one there",
@@ -102,7 +122,7 @@ fn check_key(config: &Config, dir: &Path, manifest: &Manifest) -> anyhow::Result
 }
 
 /// Blobs and the master key. Says what is missing; false when something is.
-async fn bring_files(config: &Config, dir: &Path, manifest: &Manifest) -> anyhow::Result<bool> {
+async fn bring_files(config: &Config, dir: &Path, manifest: &Manifest, key_ids: &[String]) -> anyhow::Result<bool> {
     eprintln!("blobs: copying {}", manifest.blobs);
     let to = Blobs::open(config, Clock::System)?;
     let copied = Blobs::in_folder(&dir.join("blobs")).copy_all(&to).await;
@@ -113,30 +133,50 @@ async fn bring_files(config: &Config, dir: &Path, manifest: &Manifest) -> anyhow
     if copied.objects < manifest.blobs {
         eprintln!("{} of {} blobs were restored; documents that name another show it", copied.objects, manifest.blobs);
     }
-    if manifest.has_master_key {
-        let (from, to) = (dir.join("master.key"), config.data_dir.join("master.key"));
-        let text = std::fs::read_to_string(&from).with_context(|| format!("{} cannot be read", from.display()))?;
-        store::secret_file::create(&to, &text).with_context(|| format!("{} cannot be written", to.display()))?;
-    }
+    bring_keys(config, dir, key_ids)?;
     Ok(copied.damaged.is_empty() && copied.objects >= manifest.blobs)
 }
 
-fn print_end(config: &Config, manifest: &Manifest) {
+/// Brings the backup's keys, if it has any. A key that is here stays in front; if it does not open everything and the backup's do, they are added.
+fn bring_keys(config: &Config, dir: &Path, key_ids: &[String]) -> anyhow::Result<()> {
+    let to = config.data_dir.join(KEY);
+    let Some(theirs) = read_key(&dir.join(KEY))? else { return Ok(()) };
+    let brought = match read_key(&to)? {
+        None => store::secret_file::create(&to, theirs.reveal()),
+        Some(ours) => {
+            let (known, kept) = (Vault::new(&ours)?, Vault::new(&theirs)?);
+            match key_ids.iter().any(|id| !known.opens(id) && kept.opens(id)) {
+                true => store::secret_file::replace(&to, vault::joined(&ours, &theirs).reveal()),
+                false => Ok(()),
+            }
+        }
+    };
+    brought.with_context(|| format!("{} cannot be written", to.display()))
+}
+
+fn print_end(config: &Config, manifest: &Manifest, key_ids: &[String]) -> anyhow::Result<()> {
     let what = match &manifest.postgres {
         Some(_) => format!("database (schema {}) and {} blobs", manifest.schema, manifest.blobs),
         None => format!("{} blobs; the database of DATABASE_URL is yours to restore", manifest.blobs),
     };
     println!("restored into {}: {what}", config.data_dir.display());
-    let has_key =
-        config.master_key.as_ref().and_then(|key| Vault::new(key).ok()).map(|key| key.opens(&manifest.master_key_id));
-    if has_key.unwrap_or_else(|| config.data_dir.join("master.key").exists()) {
+    let path = config.data_dir.join(KEY);
+    let keys = match config.master_keys() {
+        Some(keys) => Some(keys),
+        None => read_key(&path)?,
+    };
+    let known = keys.and_then(|keys| Vault::new(&keys).ok());
+    let is_missing = |id: &&String| known.as_ref().is_none_or(|known| !known.opens(id));
+    let missing: Vec<&str> = key_ids.iter().filter(is_missing).map(String::as_str).collect();
+    if missing.is_empty() {
         eprintln!("start it with `tributary up`");
     } else {
         eprintln!(
-            "\nWARNING: the master key (id {}) is not in this backup. Before `tributary up`, put it into {} or set MASTER_KEY;\n\
-             without it no stored token or channel secret can be read.",
-            manifest.master_key_id,
-            config.data_dir.join("master.key").display()
+            "\nWARNING: secrets in this backup are sealed with the master key {}, which is not here. Before `tributary up`, put it into\n\
+             {}, one key per line, or set MASTER_KEY; without it no stored token or channel secret can be read.",
+            missing.join(" and "),
+            path.display()
         );
     }
+    Ok(())
 }

@@ -10,11 +10,11 @@ use engine::memory::recall::{self, Hit};
 use store::memory::{Filters, Mode};
 use store::sources;
 
-use super::{caller, env, print_json};
+use super::{Shared, caller, env, print_json};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// What to look for, in any words.
+    /// The text to look for, in any words.
     #[arg(required = true)]
     query: Vec<String>,
     /// The largest number of documents.
@@ -29,17 +29,13 @@ pub struct Args {
     /// Only documents of this source, by name or id.
     #[arg(long)]
     source: Option<String>,
-    /// Tenant by name or id; yours when left out.
-    #[arg(long)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     let source = match &args.source {
         None => None,
         Some(named) => {
@@ -63,7 +59,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("note: {}", shown(note));
     }
     let is_found = !answer.hits.is_empty();
-    if args.json {
+    if args.shared.json {
         print_json(&web::api::search::Found::new(answer, &config.base_url()))?;
     } else {
         let (now, is_bold) = (env.clock.now(), std::io::stdout().is_terminal());

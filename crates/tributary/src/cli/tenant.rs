@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use engine::Config;
+use domain::shown::shown;
+use engine::{Config, Env, forgetting, tenants};
+use web::api::forget::Forgotten;
 
-use super::{env, table};
+use super::{caller, env, is_agreed, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,28 +25,68 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Forget a tenant: everything that it has. Says first how much that is. Its keys are refused and its channels are unknown at once.
+    Forget {
+        /// By name or id.
+        tenant: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// As JSON, for scripts.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let mut conn = env.db.acquire().await?;
     match args.command {
-        Command::Create { name } => println!("{}", store::tenants::create(&mut conn, &name).await?),
+        Command::Create { name } => println!("{}", tenants::create(&env, &name).await?),
         Command::List { json } => {
-            let tenants = store::tenants::list(&mut conn).await?;
+            let tenants = tenants::list(&env).await?;
             if json {
                 println!("{}", serde_json::to_string_pretty(&tenants)?);
             } else {
                 let row = |tenant: &store::tenants::Tenant| {
-                    vec![
-                        tenant.id.to_string(),
-                        tenant.name.clone(),
-                        if tenant.is_operator { "operator".into() } else { String::new() },
-                    ]
+                    let state = match (tenant.is_operator, tenant.forgetting_at) {
+                        (true, _) => "operator",
+                        (false, Some(_)) => "being forgotten",
+                        (false, None) => "",
+                    };
+                    vec![tenant.id.to_string(), tenant.name.clone(), state.to_owned()]
                 };
                 table::print(&["id", "name", ""], &tenants.iter().map(row).collect::<Vec<_>>());
             }
         }
+        Command::Forget { tenant, yes, json } => return forget(&env, &tenant, yes, json).await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn forget(env: &Env, tenant: &str, yes: bool, is_json: bool) -> anyhow::Result<ExitCode> {
+    let operator = caller(env, None).await?;
+    let id = caller(env, Some(tenant)).await?.tenant_id;
+    let all = forgetting::counted(&tenants::count(env, id).await?);
+    eprintln!(
+        "tenant {} ({id}) will be forgotten, and this cannot be undone.\nGoes with it: {all}",
+        shown(&tenants::get(env, id).await?.name)
+    );
+    if id == operator.tenant_id {
+        anyhow::bail!(
+            "this is your own tenant, which operates the installation: it cannot be forgotten\n\nhint: `tributary tenant list` shows the others"
+        );
+    }
+    if !yes && !is_agreed("Forget all of it?")? {
+        eprintln!("nothing was done");
+        return Ok(ExitCode::FAILURE);
+    }
+    let going = tenants::forget(env, &operator, id).await?;
+    if is_json {
+        print_json(&Forgotten::from(going))?;
+    } else {
+        println!(
+            "its keys and channels are refused; a worker removes all of it step by step\n`tributary forgotten` shows how far it is"
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

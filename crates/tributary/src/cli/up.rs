@@ -3,17 +3,27 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use engine::work::Stop;
 use engine::{Config, database};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use store::embedded::{Embedded, Running};
+use tokio::task::JoinSet;
 
 use super::{key, process};
 use crate::logging;
+
+/// The pause between two tries while the database is away.
+const TRY_EVERY: Duration = Duration::from_millis(100);
+
+/// The interval at which `up` looks whether its server lives. After a crash the server ends and is started again.
+const KEEP_EVERY: Duration = Duration::from_millis(100);
+
+/// How long the end of `up` waits for a start of its server that is under way. By then the server has its pid file, by which it is stopped.
+const KEEPER_LIMIT: Duration = Duration::from_secs(20);
 
 /// The file that a running `up` leaves for others to find.
 #[derive(Serialize, Deserialize)]
@@ -62,58 +72,121 @@ pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
     };
     let _ = std::fs::remove_file(record_path(&config)); // of one that was killed: its pid may be anybody's by now
     logging::start(&config)?;
+    process::raise_handle_limit();
     let metrics = process::metrics()?;
     let listener = process::listen(&config).await?;
     let stop = process::stop_on_signals(&config)?;
     let mut database = tokio::select! {
-        started = database::start(&config) => started?,
+        started = start(&config) => started?,
         () = stop.stopped() => bail!("stopped while the database was starting; it may still be: `tributary down` stops it"),
     };
-    let restarted = Arc::default();
-    let ended = serve_all(&config, &database, &restarted, listener, metrics, stop).await;
+    let keeper = Keeper::start(&config, database.embedded.clone());
+    let ended = serve_all(&config, &database, listener, metrics, stop).await;
     let _ = std::fs::remove_file(record_path(&config));
-    if let Some(server) = restarted.lock().ok().and_then(|mut server: MutexGuard<'_, Option<Running>>| server.take()) {
+    // First, or it would start again what is stopped here.
+    if let Some(server) = keeper.end().await {
         database.was_restarted(server);
     }
     let released = database.release(&config).await;
     ended.and_then(|code| released.map(|()| code))
 }
 
+/// Starts the database and brings it to this binary's schema. An embedded server that crashes meanwhile is started again. One that we
+/// started is stopped if this fails.
+async fn start(config: &Config) -> anyhow::Result<database::Database> {
+    let mut database = database::start(config).await?;
+    loop {
+        match database.migrate().await {
+            Ok(applied) => {
+                if !applied.is_empty() {
+                    tracing::info!("database set up: {}", applied.told());
+                }
+                return Ok(database);
+            }
+            Err(error) if database.embedded.is_some() && is_passing(&error) => {
+                tracing::warn!("the database went away while it was set up, will try again: {error:#}");
+            }
+            Err(error) => {
+                if let Err(left) = database.release(config).await {
+                    tracing::warn!("the embedded PostgreSQL was left running: {left:#}");
+                }
+                return Err(error);
+            }
+        }
+        tokio::time::sleep(TRY_EVERY).await;
+        if !database.embedded.as_ref().is_some_and(Embedded::is_alive) {
+            database = database::start(config).await?;
+        }
+    }
+}
+
+fn is_passing(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<store::Error>().is_some_and(store::Error::is_passing)
+}
+
 async fn serve_all(
     config: &Config,
     database: &database::Database,
-    restarted: &Arc<Mutex<Option<Running>>>,
     listener: tokio::net::TcpListener,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
-    stop: engine::work::Stop,
+    stop: Stop,
 ) -> anyhow::Result<ExitCode> {
-    let applied = database.migrate().await?;
-    if !applied.is_empty() {
-        tracing::info!("database set up: {}", applied.told());
-    }
     let env = database.env(config)?;
-    let link = key::new_link(&env, None).await?;
+    let link = loop {
+        match key::new_link(&env, None).await {
+            Err(error) if is_passing(&error) => tracing::warn!("the database is away, will keep trying: {error:#}"),
+            made => break made?,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TRY_EVERY) => {}
+            () = stop.stopped() => bail!("stopped while the database was away"),
+        }
+    };
     let url = config.base_url();
     leave_record(config)?;
     eprintln!(
         "\n  Tributary is up: {url}\n  Sign in (once, within 15 minutes): {link}\n  Stop: Ctrl-C, or `tributary down`\n"
     );
-    let keeper =
-        database.embedded.clone().map(|server| tokio::spawn(keep_server(config.clone(), server, restarted.clone())));
     let lanes = tokio::spawn(process::run_lanes(env.clone(), "up", stop.clone()));
     let served = web::serve(env, listener, metrics, stop.clone()).await;
     stop.stop();
     lanes.await.context("the lanes ended badly")?;
-    if let Some(keeper) = keeper {
-        keeper.abort();
-    }
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// Restarts the embedded server when it dies. Everything else waits for it and continues.
-async fn keep_server(config: Config, mut server: Running, restarted: Arc<Mutex<Option<Running>>>) {
+/// Restarts the embedded server when it dies, until it is told to end. Everything else waits for the server and continues.
+struct Keeper {
+    end: Stop,
+    /// Returns the server that it started last. Aborted when this is dropped.
+    task: JoinSet<Option<Running>>,
+}
+
+impl Keeper {
+    /// `None`: the server is somebody else's, and there is nothing to do.
+    fn start(config: &Config, server: Option<Running>) -> Self {
+        let (end, mut task) = (Stop::default(), JoinSet::new());
+        if let Some(server) = server {
+            task.spawn(keep_server(config.clone(), server, end.clone()));
+        }
+        Self { end, task }
+    }
+
+    /// Returns the server that was started last, if any. From here on none is started: a start that is under way is waited for.
+    async fn end(mut self) -> Option<Running> {
+        self.end.stop();
+        let ended = tokio::time::timeout(KEEPER_LIMIT, self.task.join_next()).await;
+        self.task.shutdown().await;
+        ended.ok().flatten().and_then(Result::ok).flatten()
+    }
+}
+
+async fn keep_server(config: Config, mut server: Running, end: Stop) -> Option<Running> {
+    let mut restarted = None;
     loop {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::select! { () = tokio::time::sleep(KEEP_EVERY) => {} () = end.stopped() => {} }
+        if end.is_stopping() {
+            return restarted;
+        }
         if Embedded::is_alive(&server) {
             continue;
         }
@@ -122,9 +195,7 @@ async fn keep_server(config: Config, mut server: Running, restarted: Arc<Mutex<O
             Ok(embedded) => match embedded.start().await {
                 Ok(again) => {
                     tracing::info!("the embedded PostgreSQL runs again (pid {})", again.postmaster_pid);
-                    if let Ok(mut slot) = restarted.lock() {
-                        *slot = Some(again.clone());
-                    }
+                    restarted = Some(again.clone());
                     server = again;
                 }
                 Err(error) => tracing::error!("it does not start, will keep trying: {error}"),

@@ -1,9 +1,10 @@
 //! Describes sources and jobs in the words of [`engine::pull::words`], but shorter.
 
 use domain::JobStatus;
-use domain::shown::{number, plural};
+use domain::shown::{counted, number};
 use engine::pull::words::{self, Condition, of_job};
 use store::jobs::Job;
+use store::queue::MOST_COUNTED;
 use store::sources::Source;
 
 /// A source's health in words.
@@ -24,7 +25,8 @@ pub fn health(who: &str, source: &Source, job: Option<&Job>) -> Health {
     };
     let left_out = match source.n_failures {
         0 => String::new(),
-        n => format!("; {} could not be read", plural(n, "record", "records")),
+        1 => "; 1 record could not be read".into(),
+        n => format!("; {} records could not be read", counted(n, MOST_COUNTED)),
     };
     let is_trouble = condition.is_trouble() || source.n_failures > 0;
     Health { word: condition.word(), what: what + &left_out, is_trouble }
@@ -41,7 +43,7 @@ pub fn state(who: &str, job: &Job) -> String {
         JobStatus::Paused if said.is_empty() => "paused".to_owned(),
         JobStatus::Paused => format!("paused: {said}"),
         JobStatus::Completed => "done".to_owned(),
-        JobStatus::Cancelled => "cancelled; what it had brought is kept".to_owned(),
+        JobStatus::Cancelled => "cancelled; its documents are kept".to_owned(),
         JobStatus::Failed => {
             of_job(who, job).map_or_else(|| "failed".to_owned(), |trouble| format!("failed: {}", trouble.what))
         }
@@ -82,7 +84,7 @@ pub(super) mod tests {
             status: status.parse().expect("a status"),
             status_message: None,
             status_at: at,
-            transport: "rest".into(),
+            transport: domain::Transport::Rest,
             token_expires_at: None,
             cursors: None,
             sync_every_secs: 86_400.0,
@@ -143,7 +145,7 @@ pub(super) mod tests {
         };
         let waiting = job("pending", Some("HubSpot asked us to wait 10 s"), None);
         for (source, job, expected) in [
-            (source("active"), None, "up to date: what HubSpot had at the last sync is here"),
+            (source("active"), None, "up to date: everything that HubSpot had at the last sync is stored"),
             (
                 Source { last_successful_sync_at: None, ..source("active") },
                 None,
@@ -153,7 +155,7 @@ pub(super) mod tests {
             (
                 Source { n_failures: 1, ..source("active") },
                 None,
-                "up to date: what HubSpot had at the last sync is here; 1 record could not be read !",
+                "up to date: everything that HubSpot had at the last sync is stored; 1 record could not be read !",
             ),
             (source("paused"), None, "paused: nothing is read until it is resumed"),
             (revoked, None, "reconnect: HubSpot no longer accepts our token (invalid_grant) !"),

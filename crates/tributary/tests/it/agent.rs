@@ -169,6 +169,7 @@ async fn a_stopped_agent_gives_back_what_it_cannot_finish() {
     );
 }
 
+/// S9.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_processed_says_why_and_reaches_no_private_address() {
     let office = Office::new(43).await;
@@ -267,6 +268,7 @@ async fn an_agent_that_cannot_hear_leaves_calls_to_others() {
     assert_eq!((&row["processing_status"], &row["lock_epoch"]), (&json!("raw"), &json!(0)), "{row}");
 }
 
+/// I7.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_a_good_key_says_what_to_do() {
     let office = Office::new(45).await;

@@ -133,6 +133,7 @@ impl Drop for Agent {
 
 const LONG: Duration = Duration::from_secs(60);
 
+/// F40, S17.
 #[tokio::test(flavor = "multi_thread")]
 async fn four_agents_complete_a_thousand_activities_once_each_though_one_dies_and_one_oversleeps() {
     let office = Office::new().await;
@@ -185,7 +186,7 @@ async fn four_agents_complete_a_thousand_activities_once_each_though_one_dies_an
         .await;
     assert_eq!(office.call(&keys["ann"], "unlock_stale_locks").await, json!(in_hands));
 
-    // New events wake whoever waits, long before the 30 s after which they would look by themselves.
+    // New events wake waiting agents, long before the 30 s after which agents would look again.
     let woken = Instant::now();
     let send = async |n: usize| office.send("note", &format!("event {n}")).await;
     let claimed = || ann.said("claimed").len() + bob.said("claimed").len();
@@ -241,6 +242,7 @@ fn is(on: &'static str, id: Uuid) -> impl Fn(&Value) -> bool {
     move |line| line["on"] == on && line["change"]["new"]["id"] == json!(id)
 }
 
+/// S25.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_real_client_hears_of_changes_in_both_versions_of_its_protocol() {
     let office = Office::new().await;

@@ -20,6 +20,7 @@ use crate::app::{App, Folder, client, command, free_port, resident_kb};
 use crate::channels::{House, POSTMARK_IP, PUBLIC_URL, TOKEN, form, target};
 use crate::intake::{MASTER_KEY, new_channel};
 
+/// S1.
 /// S1 over HTTP: 10,000 in `./test --slow`.
 #[tokio::test(flavor = "multi_thread")]
 async fn mutated_requests_over_http_are_never_accepted() {
@@ -247,6 +248,7 @@ async fn raw(app: &App, request: &[u8]) -> (Option<u16>, bool) {
     (text.split_whitespace().nth(1).and_then(|code| code.parse().ok()), closed)
 }
 
+/// S7.
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_shapes_of_requests_are_refused_and_the_connection_closed() {
     let house = House::new().await;
@@ -371,7 +373,7 @@ async fn a_channel_without_a_good_secret_is_never_open() {
     ] {
         assert_eq!(add(body.clone()).await, status, "S2: {body}");
     }
-    // Whatever happened to its row in the vault, it does not open.
+    // It does not open, whatever happened to its row in the vault.
     let (id, secrets) = house.twilio().await;
     let sealed = json!({ "ingestion_key": secrets.ingestion_key.reveal(), "auth_token": "" });
     let mut conn = house.world.conn().await;

@@ -2,12 +2,15 @@
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
 use domain::{Secret, TenantId};
 use engine::blobs::Blobs;
 use sqlx::{Connection as _, PgConnection};
 use store::vault::Vault;
+use store::{ConnectTo, Db};
 use testkit::cluster::kill;
+use testkit::wait_until;
 use uuid::Uuid;
 
 use crate::app::{App, Folder, client, command, free_port, run};
@@ -29,11 +32,15 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path")
 }
 
+/// The address of a folder's running database, with its login.
+fn database(folder: &Folder) -> String {
+    let read = |name: &str| std::fs::read_to_string(folder.0.join(name)).expect("a file").trim().to_owned();
+    format!("postgres://tributary:{}@127.0.0.1:{}/tributary", read("login.password"), read("postgres.port"))
+}
+
 /// The running database of a folder, as its login.
 async fn connect(folder: &Folder) -> PgConnection {
-    let read = |name: &str| std::fs::read_to_string(folder.0.join(name)).expect("a file").trim().to_owned();
-    let url = format!("postgres://tributary:{}@127.0.0.1:{}/tributary", read("login.password"), read("postgres.port"));
-    let mut conn = PgConnection::connect(&url).await.expect("a connection");
+    let mut conn = PgConnection::connect(&database(folder)).await.expect("a connection");
     sqlx::query("set role service_role").execute(&mut conn).await.expect("a role");
     conn
 }
@@ -54,8 +61,10 @@ async fn a_backup_of_a_running_up_comes_back_elsewhere_with_tenants_keys_secrets
     let own = operator(&mut conn).await;
     vault(&here).put(&mut conn, own, token, &Secret::new("a token")).await.expect("stored");
     let blobs = Blobs::in_folder(&here.0.join("blobs"));
-    let blob = blobs.put(&mut conn, tenant_id, "a file".into()).await.expect("put");
     conn.close().await.expect("closed");
+    let db = Db::lazy(&ConnectTo::url(&database(&here)).expect("an address"), 1, Duration::from_secs(10));
+    let blob = blobs.put(&db, tenant_id, "a file".into()).await.expect("put");
+    db.close().await;
 
     let (out, err) = said(&here, &["backup", text(&backup.0), "--with-master-key"]);
     assert!(out.contains("1 blobs") && out.contains("with the master key") && !err.contains("WARNING"), "{out}{err}");
@@ -236,10 +245,20 @@ async fn with_a_given_database_only_files_and_the_key_are_ours_to_write() {
         (out, err)
     };
     let blobs = Blobs::in_folder(&here.0.join("blobs"));
-    let blob = blobs.put(&mut *world.conn().await, world.tenant_id, "a file".into()).await.expect("put");
+    let blob = blobs.put(&world.env.db, world.tenant_id, "a file".into()).await.expect("put");
     let (out, err) = with(&here, &["backup", text(&backup.0), "--with-master-key"]);
     assert!(out.contains("no database, 1 blobs") && err.contains("DATABASE_URL is yours to back up"), "{out}{err}");
     assert!(!backup.0.join("postgres").exists());
+    // While the master key is rotated, the copied rows and the copied key might not belong together.
+    let (mut alone, during) = (world.conn().await, Folder::new());
+    // The backup's own lock goes with its session, which the server may still be closing.
+    let is_locked =
+        wait_until(Duration::from_secs(20), async || store::vault::lock_rotation(&mut alone).await.expect("an answer"));
+    assert!(is_locked.await, "the backup that has ended still keeps rotations away");
+    let (output, _, err) = ask(&here, &["backup", text(&during.0), "--with-master-key"]);
+    assert!(!output.status.success() && err.contains("the master key is being rotated"), "{err}");
+    sqlx::query("select pg_advisory_unlock_all()").execute(&mut *alone).await.expect("unlocked");
+    with(&here, &["backup", text(&during.0), "--with-master-key"]);
     assert!(ask(&here, &["doctor"]).1.contains("yours to back up"));
     let (out, _) = with(&there, &["restore", text(&backup.0)]);
     assert!(out.contains("yours to restore"), "{out}");

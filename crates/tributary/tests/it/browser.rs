@@ -127,7 +127,7 @@ impl Browser {
 }
 
 impl Drop for Browser {
-    /// The driver and whatever browser it still has: they are one process group.
+    /// Kills the driver and its browsers: they are one process group.
     fn drop(&mut self) {
         testkit::cluster::kill_group(self.driver.id());
         let _ = self.driver.wait();
@@ -259,6 +259,7 @@ async fn a_person_signs_in_watches_a_worker_live_and_die_and_retries_a_dead_item
     browser.close().await;
 }
 
+/// S14.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_link_that_up_prints_signs_in_once_and_errors_are_readable() {
     let (folder, port) = (Folder::new(), free_port());
@@ -306,6 +307,7 @@ async fn the_link_that_up_prints_signs_in_once_and_errors_are_readable() {
     browser.close().await;
 }
 
+/// S15.
 #[tokio::test(flavor = "multi_thread")]
 async fn script_and_control_characters_in_an_item_are_inert() {
     let (world, folder) = (World::now().await, Folder::new());
@@ -351,6 +353,7 @@ async fn an_hour_of_mail(world: &World) {
     .expect("mail");
 }
 
+/// S15.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_is_seen_on_home_found_by_search_and_traced_to_its_original() {
     let (world, folder) = (World::now().await, Folder::new());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::{ChannelId, Clock, Scope, Secret};
+use domain::{Caller, ChannelId, Clock, Scope, Secret};
 use engine::channels::NewChannel;
 use engine::intake::providers::twilio::sign as sign_twilio;
 use futures_util::{StreamExt as _, stream};
@@ -54,7 +54,9 @@ impl House {
     }
 
     pub async fn channel(&self, new: NewChannel) -> (ChannelId, Secrets) {
-        let made = engine::channels::add(&self.world.env, self.world.tenant_id, new).await.expect("a channel");
+        let made = engine::channels::add(&self.world.env, &Caller::local("test", self.world.tenant_id, false), new)
+            .await
+            .expect("a channel");
         (made.id, made.secrets)
     }
 
@@ -157,7 +159,7 @@ async fn what_the_official_libraries_sign_is_taken_in() {
     let key = house.number("select count(*) from activities where metadata ->> 'from_key' = '+14158675309'").await;
     assert_eq!(key, 2);
 
-    // Whoever asks for JSON gets it, also from a Twilio channel.
+    // A caller that asks for JSON gets it, also from a Twilio channel.
     let body = form(&[("MessageSid", "SM9"), ("Body", "x")]);
     let request = house
         .post(&target(&twilio))
@@ -183,6 +185,7 @@ fn mail(id: &str, text: &str, attachments: &[(&str, &str, &[u8])]) -> String {
     .to_string()
 }
 
+/// S11.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_brings_its_files_however_large() {
     let house = House::new().await;

@@ -12,6 +12,7 @@ fn help_reads_as_documented() {
     insta::assert_snapshot!("help", said);
 }
 
+/// S13.
 #[test]
 fn config_prints_every_setting_and_no_secret() {
     let folder = Folder::new();
@@ -44,6 +45,19 @@ fn a_wrong_crash_point_is_refused_and_the_right_ones_are_listed() {
     let (output, said, _) = run(command(&folder.0, 7171).arg("crash-points"));
     assert!(output.status.success());
     assert_eq!(said.lines().count(), store::crash::Point::ALL.len());
+}
+
+/// A reader such as `head` goes away before the output is written.
+#[test]
+fn a_command_whose_reader_is_gone_ends_quietly() {
+    let folder = Folder::new();
+    for args in [&["crash-points"][..], &["config"], &["--help"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command(&folder.0, 7171).args(args).stdout(writer).output().expect("the binary");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+        assert!([Some(0), Some(141)].contains(&output.status.code()), "{args:?}: {}", output.status);
+    }
 }
 
 #[tokio::test]

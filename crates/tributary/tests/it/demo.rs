@@ -1,4 +1,4 @@
-//! How a demonstration ends: whatever it is told, and however often, nothing of it is left.
+//! The end of a demonstration: nothing of it is left, however it is stopped.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::Scope;
+use domain::{Caller, Scope};
 use engine::channels::NewChannel;
 use fantoccini::Locator;
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     assert!(browser.shows("inactive", SOON).await);
     browser.click(".door .confirm summary").await;
     browser.click(".door .confirm button").await;
-    assert!(browser.shows("What it brought stays", SOON).await);
+    assert!(browser.shows("The channel was deleted", SOON).await);
     assert!(!browser.text().await.contains("Web shop"), "{}", browser.text().await);
 
     // Settings, and new secrets.
@@ -102,7 +102,7 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     browser.click("form[action$='/settings/channels/'] button, section form.stack button").await;
     assert!(browser.shows("Saved.", SOON).await && browser.shows("Support, after hours", SOON).await);
 
-    // Of nobody we know, until a person says so.
+    // It has no contact until a person links one.
     browser.goto(&format!("{}/unmatched", app.url)).await;
     assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);
     browser.photograph("unmatched").await;
@@ -113,7 +113,7 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);
     browser.typed("input[name=email]", "no address").await;
     browser.click(".after button").await;
-    assert!(browser.shows("is no e-mail address", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("is not an e-mail address", SOON).await, "{}", browser.text().await);
     browser.typed("input[name=email]", "ann@example.com").await;
     browser.typed("input[name=first_name]", "Ann").await;
     browser.click(".after button").await;
@@ -146,6 +146,7 @@ const ATTACKS: &[&str] = &[
     "\u{202e}txt.exe\u{202c} \u{200b}hidden \u{7}bell \u{1b}[31mred",
 ];
 
+/// S15.
 #[tokio::test(flavor = "multi_thread")]
 async fn text_from_outside_stays_text_on_every_page() {
     let (world, folder) = (World::now().await, Folder::new());
@@ -165,7 +166,10 @@ async fn text_from_outside_stays_text_on_every_page() {
     for (nth, attack) in ATTACKS.iter().enumerate() {
         let visible: String = attack.chars().filter(|c| !c.is_control()).collect();
         let new = NewChannel { name: visible.clone(), ..new_channel("generic") };
-        let id = engine::channels::add(&world.env, world.tenant_id, new).await.expect("a channel").id;
+        let id = engine::channels::add(&world.env, &Caller::local("test", world.tenant_id, false), new)
+            .await
+            .expect("a channel")
+            .id;
         let contact: i64 = sqlx::query_scalar(
             "insert into contacts (tenant_id, first_name, last_name, company, email, tags) values ($1, $2, $2, $2, $3, array[$2]) returning id",
         )

@@ -137,7 +137,7 @@ async fn every_state_has_its_card_on_every_timeline() {
             &[
                 "Call to Ann Summers",
                 "The recording could not be transcribed: the audio ends in the middle",
-                "tried 2 times, tried again by itself in 59 min",
+                "tried 2 times, retried automatically in 59 min",
                 "Retry",
                 "Skip",
                 "bob",
@@ -175,7 +175,7 @@ async fn every_state_has_its_card_on_every_timeline() {
     let motion = "return getComputedStyle(document.querySelector('.dots i')).animationName";
     assert_eq!(browser.script(motion).await, "bounce");
     browser.reduce_motion().await;
-    assert_eq!(browser.script(motion).await, "none", "whoever wants no motion sees none");
+    assert_eq!(browser.script(motion).await, "none", "a reader who wants no motion sees none");
 
     // Somebody's agent comes: what it could take says so, and what is another's says from when on.
     let agents = agent(&world, &app, "ann@office.test").await;

@@ -31,6 +31,7 @@ async fn site(listener: TcpListener, framed: String) {
     }
 }
 
+/// S16.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allowed_site_is_told_how_to_reach_us_and_another_cannot_show_us() {
     let (world, folder, port) = (World::now().await, Folder::new(), free_port());
@@ -94,6 +95,10 @@ async fn an_allowed_site_is_told_how_to_reach_us_and_another_cannot_show_us() {
     let framed: Vec<_> = listed.iter().filter(|key| key.name == format!("frame {allowed_url}")).collect();
     assert_eq!(framed.len(), 5);
     assert!(framed.iter().all(|key| key.scopes == ["agent"] && key.person.as_deref() == Some("ann@office.test")));
+
+    let lasting = "select count(*) from tributary.api_keys where name like 'frame %' and expires_at is distinct from created_at + interval '7 days'";
+    let lasting: i64 = sqlx::query_scalar(lasting).fetch_one(&mut *conn).await.expect("keys");
+    assert_eq!(lasting, 0, "S25: a key made for a frame expires");
 
     browser.goto(&other_url).await;
     let is_untold = async || {

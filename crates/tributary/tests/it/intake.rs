@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use domain::{ActivityId, ChannelId, Scope, Secret, TenantId};
+use domain::{ActivityId, Caller, ChannelId, Scope, Secret, TenantId};
 use engine::channels::NewChannel;
 use futures_util::{StreamExt as _, stream};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -75,7 +75,8 @@ pub fn new_channel(provider: &str) -> NewChannel {
 
 pub async fn add_channel(world: &World, tenant_id: TenantId, max_per_minute: Option<i32>) -> (ChannelId, Opens) {
     let new = NewChannel { max_per_minute: Some(max_per_minute), ..new_channel("generic") };
-    let made = engine::channels::add(&world.env, tenant_id, new).await.expect("a channel");
+    let made =
+        engine::channels::add(&world.env, &Caller::local("test", tenant_id, false), new).await.expect("a channel");
     let proof = |name: &str| made.secrets.proofs.get(name).cloned().expect("a secret");
     let (webhook_secret, bearer) = (proof("webhook_secret"), proof("bearer"));
     (made.id, Opens { ingestion_key: made.secrets.ingestion_key, webhook_secret, bearer })
@@ -169,6 +170,34 @@ async fn a_signed_event_is_kept_with_its_original_and_a_redelivery_is_the_same()
     );
 }
 
+/// S5: a request of Stripe's or Slack's that is repeated with other headers is the same event.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_in_a_signed_body_goes_before_headers_that_nobody_signed() {
+    let door = Door::new().await;
+    let now = chrono::Utc::now().timestamp();
+    let body = r#"{"id":"evt_1","event_id":"Ev1","content":"paid"}"#;
+    let hex = |text: String| sign(&door.secrets.webhook_secret, text.as_bytes()).replace("sha256=", "");
+    let stripe = ("stripe-signature", format!("t={now},v1={}", hex(format!("{now}.{body}"))));
+    let slack = ("x-slack-signature", format!("v0={}", hex(format!("v0:{now}:{body}"))));
+    for (name, signature) in [stripe, slack] {
+        let send = async |content_type: &str, more: &[(&str, &str)]| {
+            let request = door.http.post(door.url()).header("content-type", content_type).header(name, &signature);
+            let request = request.header("x-slack-request-timestamp", now.to_string()).body(body);
+            let request = more.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            id_of(request.send().await.expect("an answer")).await
+        };
+        let id = send("application/json", &[]).await;
+        for more in [("idempotency-key", "other"), ("webhook-id", "other"), ("x-github-delivery", "other")] {
+            for content_type in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
+                let again = send(content_type, &[more, ("webhook-signature", "v1,x")]).await;
+                assert_eq!(again, id, "S5: {name} repeated as {content_type} with {more:?}");
+            }
+        }
+    }
+    assert_eq!(door.rows().await, 2);
+}
+
+/// F25.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_event_a_thousand_times_at_once_is_one_row() {
     let door = Door::new().await;
@@ -184,6 +213,7 @@ async fn the_same_event_a_thousand_times_at_once_is_one_row() {
     assert_eq!(count(&door.world, "select count(*) from pgmq.q_remember_activity").await, 1);
 }
 
+/// S1, S8.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_refused_as_documented_and_leaves_no_row() {
     let door = Door::new().await;
@@ -196,7 +226,7 @@ async fn bad_input_is_refused_as_documented_and_leaves_no_row() {
     let wrong_url = format!("{}/ingest/{}", door.app.url, "A".repeat(43));
     let odd_url = format!("{}/ingest/%ff%00", door.app.url);
     let keyless_url = format!("{}/functions/v1/ingest-activity", door.app.url);
-    // S1: whoever is not let in hears the same, whatever was wrong.
+    // S1: every refused sender gets the same answer, whatever was wrong.
     type Header<'a> = Option<(&'a str, String)>;
     let refusals: [(&str, Header, &str); 12] = [
         (&url, None, good),
@@ -302,6 +332,7 @@ async fn chunked(door: &Door, bytes: usize) -> u16 {
     String::from_utf8_lossy(&said[9..]).parse().expect("a status")
 }
 
+/// S3.
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_are_told_to_wait_and_nobody_else_is() {
     let door = Door::new().await;
@@ -321,18 +352,20 @@ async fn too_many_are_told_to_wait_and_nobody_else_is() {
     assert!(wait.is_some_and(|secs| (1..=61).contains(&secs)), "{wait:?}");
 
     let wrong = Secret::new("ak_live_wrong");
-    for key in [door.secrets.ingestion_key.reveal(), "nobody"] {
-        for n in 0..100 {
-            assert_eq!(send(key, &wrong).await.0, 401, "refusal {n}");
-        }
+    let keys = [door.secrets.ingestion_key.reveal(), "nobody"];
+    for n in 0..100 {
+        assert_eq!(send(keys[n % 2], &wrong).await.0, 401, "refusal {n}");
+    }
+    for key in keys {
         let (status, wait) = send(key, &wrong).await;
-        assert_eq!(status, 429, "the 101st refusal");
+        assert_eq!(status, 429, "S3: after a hundred refusals, whether a channel has the key or not");
         assert!(wait.is_some_and(|secs| (1..=61).contains(&secs)), "{wait:?}");
     }
     let good = send(door.secrets.ingestion_key.reveal(), &door.secrets.bearer).await;
     assert_eq!(good.0, 202, "a good sender paid for a bad one at its address");
 }
 
+/// I7, S13.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_secret_or_body_is_in_any_output() {
     let door = Door::new().await;
@@ -367,6 +400,7 @@ async fn no_key_secret_or_body_is_in_any_output() {
     }
 }
 
+/// S24.
 #[tokio::test(flavor = "multi_thread")]
 async fn channels_are_made_closed_and_deleted_over_http() {
     let door = Door::new().await;

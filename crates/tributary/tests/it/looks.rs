@@ -1,8 +1,8 @@
-//! How everything looks, as files: the text of every page, an answer of every GET route, the API's description and every command's help.
+//! Everything that users see, as files: the text of every page, an answer of every GET route, the API's description and every command's help.
 //! A change of wording or shape shows up in review as a changed file. `INSTA_UPDATE=always ./test looks` writes them anew.
 
 mod described;
-mod office;
+pub mod office;
 mod steady;
 
 use serde_json::Value;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::{ActivityType, Direction, Scope, Secret, hex};
+use domain::{ActivityType, Caller, Direction, Scope, Secret, hex};
 use engine::channels::{self, NewChannel};
 use engine::intake::guard::proof::{Signed, keyed};
 use engine::intake::guard::{KeyMaterial, Request, Verification, Verifier, Why};
@@ -57,7 +57,7 @@ static PAGER: ChannelSpec = ChannelSpec {
     told: Told {
         secret_hint: "Pager: leave it empty.",
         new_secret: None,
-        url_warning: "whoever knows it can page.",
+        url_warning: "anyone who knows it can page.",
         keep_private: "Keep these private.",
         next_step: |_, url, _| NextStep { text: format!("Type {url} into the pager."), command: None },
     },
@@ -120,7 +120,7 @@ async fn a_provider_from_outside_is_one_description() {
     world.env.channel_providers = Arc::new(ChannelProviders::default().with(&PAGER));
     let (env, tenant_id) = (world.env.clone(), world.tenant_id);
     let new = NewChannel { name: "night shift".into(), provider: "pager".into(), ..NewChannel::default() };
-    let channel = channels::add(&env, tenant_id, new).await.expect("a channel");
+    let channel = channels::add(&env, &Caller::local("test", tenant_id, false), new).await.expect("a channel");
     let secret = channel.secrets.proofs.get("pager_code").expect("a secret").clone();
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -143,7 +143,9 @@ async fn a_provider_from_outside_is_one_description() {
     // Another's does not, and the owner reads why.
     let (status, ..) = send(body, sign(&Secret::new("another"), body)).await;
     assert_eq!(status, 401);
-    let refused = async || channels::refusals(&env, tenant_id, channel.id, 10).await.expect("refusals");
+    let refused = async || {
+        channels::refusals(&env, &Caller::local("test", tenant_id, false), channel.id, 10).await.expect("refusals")
+    };
     assert!(wait_until(Duration::from_secs(5), async || !refused().await.is_empty()).await);
     let reasons: Vec<(i32, String)> = refused().await.into_iter().map(|one| (one.status, one.reason)).collect();
     assert_eq!(reasons, [(401, "the pager's signature does not match".to_owned())]);
@@ -169,9 +171,14 @@ async fn a_provider_from_outside_is_one_description() {
     // A person can test it and give it new secrets.
     let intake = Intake::new(env.clone());
     let committing = tokio::spawn(intake.clone().commit());
-    channels::send_test(&env, &intake, tenant_id, channel.id).await.expect("a test event");
+    channels::send_test(&env, &intake, &Caller::local("test", tenant_id, false), channel.id)
+        .await
+        .expect("an act")
+        .expect("a test event");
     let rotation = channels::Rotation { keep_hours: Some(0), ..channels::Rotation::default() };
-    let rotated = channels::rotate(&env, tenant_id, channel.id, rotation).await.expect("a rotation");
+    let rotated = channels::rotate(&env, &Caller::local("test", tenant_id, false), channel.id, rotation)
+        .await
+        .expect("a rotation");
     assert_ne!(rotated.secrets.proofs.get("pager_code"), Some(&secret));
     committing.abort();
     stop.stop();
@@ -184,9 +191,15 @@ async fn a_row_with_an_unknown_word_is_an_error_that_names_it() {
     let mut known = world.env.clone();
     known.channel_providers = Arc::new(ChannelProviders::default().with(&PAGER));
     let new = NewChannel { name: "night shift".into(), provider: "pager".into(), ..NewChannel::default() };
-    let refused = channels::add(&world.env, world.tenant_id, new.clone()).await.err().expect("a refusal");
+    let refused = channels::add(&world.env, &Caller::local("test", world.tenant_id, false), new.clone())
+        .await
+        .err()
+        .expect("a refusal");
     assert_eq!(refused.to_string(), "\"pager\" is no provider of webhooks; there are twilio, postmark and generic");
-    let channel = channels::add(&known, world.tenant_id, new).await.expect("a channel");
-    let refused = channels::open(&world.env, world.tenant_id, channel.id).await.err().expect("a refusal");
+    let channel = channels::add(&known, &Caller::local("test", world.tenant_id, false), new).await.expect("a channel");
+    let refused = channels::open(&world.env, &Caller::local("test", world.tenant_id, false), channel.id)
+        .await
+        .err()
+        .expect("a refusal");
     assert!(refused.to_string().starts_with("\"pager\" is no provider"), "{refused}");
 }

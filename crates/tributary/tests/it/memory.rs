@@ -175,6 +175,7 @@ async fn text_markdown_and_html_files_are_read_and_others_refused() {
     assert!(!site.app.printed().contains("canary"), "S13: what was sent is in the log");
 }
 
+/// S17.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_tenant_finds_lists_and_opens_nothing() {
     let site = Site::new().await;

@@ -114,6 +114,7 @@ impl Path {
     }
 }
 
+/// F1, I1, I2.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_every_step_of_the_path_every_acknowledged_event_is_in_memory_once() {
     let cluster = Cluster::private().await;
@@ -142,6 +143,7 @@ async fn kill_at(cluster: &Cluster, point: Point) {
     again.signal(Signal::TERM);
 }
 
+/// F3, I1, I2.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_killed_under_a_burst_of_events_loses_and_doubles_nothing() {
     let cluster = Cluster::private().await;

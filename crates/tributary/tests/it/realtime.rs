@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_secs(5);
 
 struct Socket(WebSocketStream<TcpStream>);
 
-/// How a socket ended: the code it was closed with, or 0.
+/// The end of a socket: the code it was closed with, or 0.
 #[derive(Debug, PartialEq)]
 struct Closed(u16);
 
@@ -182,8 +182,11 @@ async fn what_is_malformed_or_too_much_is_refused_and_hurts_nobody_else() {
         (json!({ "event": "*", "schema": "tributary", "table": "activities" }), "public.activities alone"),
         (json!({ "event": "TRUNCATE", "schema": "public", "table": "activities" }), "none of"),
         (json!({ "event": "*", "schema": "public", "table": "activities", "filter": "tenant_id=eq.x" }), "no column"),
-        (json!({ "event": "*", "schema": "public", "table": "activities", "filter": "type=near.x" }), "no filter"),
-        (json!({ "event": "*", "schema": "public", "table": "activities", "filter": "lock_epoch=eq.x" }), "no int4"),
+        (json!({ "event": "*", "schema": "public", "table": "activities", "filter": "type=near.x" }), "not a filter"),
+        (
+            json!({ "event": "*", "schema": "public", "table": "activities", "filter": "lock_epoch=eq.x" }),
+            "not of type int4",
+        ),
         (json!({ "event": "*", "schema": "public", "table": "activities", "filter": 7 }), "cannot be read"),
         (json!("everything"), "cannot be read"),
     ] {
@@ -240,6 +243,7 @@ async fn what_is_malformed_or_too_much_is_refused_and_hurts_nobody_else() {
     assert_eq!(bystander.replies(json!([null, "2", "phoenix", "heartbeat", {}])).await["status"], "ok");
 }
 
+/// F30.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_pages_and_readers_that_do_not_read_cost_no_memory() {
     const STALLED: usize = 30;
@@ -247,10 +251,14 @@ async fn a_thousand_pages_and_readers_that_do_not_read_cost_no_memory() {
     let office = Office::new().await;
     let tenant_id = office.world.tenant_id;
     let (_, key) = office.key(tenant_id, "ann@office.test").await;
-    let (_, page_key) = office.world.caller(tenant_id, &[Scope::Read]).await;
+    let mut page_keys = Vec::new();
+    for _ in 0..4 {
+        page_keys.push(office.world.caller(tenant_id, &[Scope::Read]).await.1); // one key may not have a thousand
+    }
     let address = office.app.url.trim_start_matches("http://").to_owned();
     let mut pages = Vec::new();
-    for _ in 0..1_000 {
+    for nth in 0..1_000 {
+        let page_key = &page_keys[nth % page_keys.len()];
         let mut page = TcpStream::connect(&address).await.expect("a connection");
         let request =
             format!("GET /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n", page_key.reveal());
@@ -293,7 +301,7 @@ async fn a_thousand_pages_and_readers_that_do_not_read_cost_no_memory() {
         let n = tokio::time::timeout(SOON, page.read(&mut told)).await.expect("in time").expect("an event");
         assert!(String::from_utf8_lossy(&told[..n]).contains("\"activities\""), "F30: a page was not told");
     }
-    // Nobody waits for a reader for more than four seconds. Whoever reads on is the only one left.
+    // The server waits at most four seconds for a reader. Only the client that reads on is left.
     let open = async || {
         let (_, said) = get(&office.app.url, "/metrics").await;
         said.lines().find_map(|line| line.strip_prefix("tributary_realtime_sockets ")).map(str::to_owned)

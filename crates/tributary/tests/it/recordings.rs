@@ -131,7 +131,7 @@ async fn who_may_not_hear_it_is_told_so_and_so_is_why_there_is_nothing_to_hear()
             Manner::Status(401, "canary"),
             "the recording could not be fetched: its server wants other credentials, or any (401)",
         ),
-        (Manner::Gives("text/html", b"<canary>"), "what lies there is no recording"),
+        (Manner::Gives("text/html", b"<canary>"), "the file there is not a recording"),
         (Manner::Claims(100_001), "the recording could not be fetched: it is larger than 100000 bytes"),
     ] {
         studio.server.answer_next(&[manner]);

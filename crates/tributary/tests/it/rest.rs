@@ -138,3 +138,34 @@ async fn an_agent_claims_completes_and_hears_when_it_is_too_late() {
         "an agent's key is another"
     );
 }
+
+/// S25: a key that is revoked while it holds a claim is refused within five seconds, also for the result of that claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_revoked_in_the_middle_of_a_claim_completes_nothing() {
+    let (world, folder) = (World::now().await, Folder::new());
+    let app = serve(&world, &folder).await;
+    let thief = agent(&world, &app, "ann@office.test").await;
+    let insert = "insert into activities (tenant_id, type, raw_data) values ($1, 'note', '{\"source_type\": \"text\", \"content\": \"x\"}')";
+    sqlx::query(insert).bind(world.tenant_id.0).execute(&mut *world.conn().await).await.expect("an activity");
+    let (status, claimed) = thief.ask("POST", "rpc/claim_next_pending_activity", &[], Some(json!({}))).await;
+    assert_eq!(status, 200, "{claimed}");
+    let row = format!("activities?id=eq.{}&lock_epoch=eq.1", claimed[0]["id"].as_str().expect("an id"));
+    let mut conn = world.conn().await;
+    let key = keys::authenticate(&mut conn, &thief.key).await.expect("an answer").expect("a caller").key_id;
+    // By another process: this server learns of it by looking again.
+    assert!(keys::revoke(&mut conn, world.tenant_id, key).await.expect("revoked"));
+    let begun = std::time::Instant::now();
+    let is_refused = testkit::wait_until(std::time::Duration::from_secs(5), async || {
+        thief.ask("GET", "activities?select=id", &[], None).await.0 == 401
+    });
+    assert!(is_refused.await, "S25: a revoked key still reads");
+    println!("refused {:?} after it was revoked", begun.elapsed());
+    let done = json!({ "processing_status": "completed", "processed_data": { "summary": "stolen" } });
+    assert_eq!(thief.ask("PATCH", &row, &[], Some(done)).await.0, 401, "S25: a revoked key completes");
+    assert_eq!(thief.ask("POST", "rpc/claim_next_pending_activity", &[], Some(json!({}))).await.0, 401, "S25");
+    let stolen: i64 = sqlx::query_scalar("select count(*) from activities where processing_status = 'completed'")
+        .fetch_one(&mut *conn)
+        .await
+        .expect("a count");
+    assert_eq!(stolen, 0, "S25");
+}

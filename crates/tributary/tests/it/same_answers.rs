@@ -1,4 +1,4 @@
-//! What the command line prints with `--json` is what the API answers, so that a script can go from one to the other.
+//! The command line prints with `--json` what the API answers, so that a script can go from one to the other.
 
 use domain::Scope;
 use serde_json::{Value, json};
@@ -61,10 +61,17 @@ async fn the_command_line_prints_what_the_api_answers() {
         ("/activities", &["activity", "list"]),
     ];
     for (path, args) in same {
-        let (is_well, printed, told) = house.tributary(&[*args, &["--json"]].concat());
-        assert!(is_well, "{args:?}: {printed}{told}");
-        let printed: Value =
-            serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{args:?}: {error}: {printed}"));
-        assert_eq!(still(printed), still(ask("GET", path, Value::Null).await), "{args:?} and GET {path}");
+        // The house works meanwhile: what moves between the two looks is looked at again.
+        for look in 1.. {
+            let (is_well, printed, told) = house.tributary(&[*args, &["--json"]].concat());
+            assert!(is_well, "{args:?}: {printed}{told}");
+            let printed: Value =
+                serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{args:?}: {error}: {printed}"));
+            let (printed, answered) = (still(printed), still(ask("GET", path, Value::Null).await));
+            if printed == answered {
+                break;
+            }
+            assert!(look < 10, "{args:?} prints {printed}\nand GET {path} answers {answered}");
+        }
     }
 }

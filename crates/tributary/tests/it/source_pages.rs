@@ -53,7 +53,7 @@ impl House {
 async fn fail(t: &Sources, names: &[&str]) {
     sqlx::query(
         "insert into sync_failures (tenant_id, source_id, external_id, reason, failed_at)
-         select s.tenant_id, s.id, f.name, 'it is no object', now() + make_interval(secs => f.nth)
+         select s.tenant_id, s.id, f.name, 'it is not an object', now() + make_interval(secs => f.nth)
          from connected_sources s, unnest($1::text[]) with ordinality f (name, nth) where s.provider = 'hubspot'",
     )
     .bind(names)
@@ -147,6 +147,7 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     browser.close().await;
 }
 
+/// S21.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_way_back_from_a_provider_is_for_the_session_that_set_out() {
     let house = House::new().await;

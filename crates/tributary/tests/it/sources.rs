@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{Clock, JobKind, JobStatus, SourceId, SourceStatus, Transport};
-use fakes::Fakes;
+use fakes::{Fakes, Manner};
 use futures_util::{StreamExt as _, stream};
 use rustix::process::Signal;
 use store::crash::Point;
@@ -11,7 +11,7 @@ use testkit::process::{Start, Worker};
 use testkit::sources::{HUBSPOT, settings};
 use testkit::{Sources, cluster, wait_until};
 
-use crate::app::BINARY;
+use crate::app::{BINARY, resident_kb};
 
 fn worker(t: &Sources, crash: Option<&str>) -> Worker {
     let settings = settings(&t.fakes);
@@ -46,6 +46,7 @@ async fn check(t: &Sources, id: SourceId, after: &str) {
     assert_eq!(t.count(strays).await, 0, "after {after}");
 }
 
+/// F1, F16, F23, F24, I1, I2, I4.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_every_step_of_a_sync_memory_equals_what_the_provider_has() {
     let is_of_a_sync =
@@ -103,6 +104,7 @@ async fn kill_at(point: Point) {
     println!("{}: {} documents, 0 lost, 0 doubled", point.name(), t.documents(id).await.len());
 }
 
+/// F31.
 #[tokio::test(flavor = "multi_thread")]
 async fn told_to_stop_in_the_middle_of_a_sync_a_worker_hands_it_back_whole() {
     let t = Sources::with(cluster::cloned(), Clock::System, Fakes::with_fixtures().await, &[]).await;
@@ -157,4 +159,29 @@ async fn killed_while_it_forgets_a_worker_leaves_the_rest_to_the_next() {
     assert_eq!(t.count("select count(*) from source_documents").await, 0);
     let removed = "select (removed ->> 'documents')::bigint from forgotten";
     assert_eq!(t.count(removed).await, counted.documents, "counted twice, or not at all");
+}
+
+/// F20: a provider that sends a million rows gets its page refused, and the worker's memory stays what it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_million_rows_costs_a_worker_little_memory() {
+    const MIB: u64 = 1_024; // kB
+    let t = Sources::with(cluster::cloned(), Clock::System, Fakes::with_fixtures().await, &[]).await;
+    let id = t.connect(HUBSPOT).await;
+    let running = worker(&t, None);
+    assert!(wait_until(Duration::from_secs(60), async || is_settled(&t).await).await, "the first sync does not end");
+    let before = resident_kb(running.pid(), "VmHWM");
+    // The first is below the limit of bytes and far over that of rows; the second is over both.
+    for rows in [400_000, 1_000_000] {
+        t.fakes.next("/hubspot/crm", Manner::Rows(rows));
+        let job_id = t.sync_as(id, Some(JobKind::Full)).await;
+        let told =
+            async || t.jobs(id).await.into_iter().find(|job| job.id == job_id.0).map_or(0, |job| job.error_count);
+        assert!(wait_until(Duration::from_secs(60), async || told().await >= 1).await, "F20: {rows} rows were taken");
+        run(&t, "update pgmq.q_ingestion_queue set vt = now()").await;
+        assert!(wait_until(Duration::from_secs(60), async || is_settled(&t).await).await, "the sync does not end");
+    }
+    let rise = resident_kb(running.pid(), "VmHWM").saturating_sub(before);
+    assert!(rise < 96 * MIB, "F20: {rise} kB more");
+    println!("a page of a million rows: {} MiB more", rise / MIB);
+    check(&t, id, "a page of a million rows").await;
 }

@@ -39,9 +39,9 @@ pub struct Activity {
     metadata: serde_json::Value,
     channel_id: Option<Uuid>,
     contact_id: Option<i64>,
-    /// Whose work it is; none: everyone's.
+    /// The person whose work it is; none: everyone's.
     person_id: Option<i64>,
-    /// How often an agent took it.
+    /// The number of times that agents claimed it.
     tries: i32,
     /// It failed for good and waits for a person.
     is_dead: bool,
@@ -96,7 +96,7 @@ pub(crate) async fn list(
     Ok(Json(activities::list(&app.env, &caller, wanted).await?.into()))
 }
 
-/// Of a page, and the activity before which the next one begins.
+/// Makes the answer of a page and of the activity before which the next page begins.
 impl From<(Vec<store::activities::Activity>, Option<Uuid>)> for Activities {
     fn from((activities, next_before): (Vec<store::activities::Activity>, Option<Uuid>)) -> Self {
         Self { activities: activities.into_iter().map(Activity::from).collect(), next_before }
@@ -135,7 +135,7 @@ pub(crate) async fn one(
     Ok(Json(activities::get(&app.env, &caller, ActivityId(id)).await?.into()))
 }
 
-/// Has a failed activity processed again.
+/// Retries a failed activity.
 #[utoipa::path(post, path = "/api/v1/activities/{id}/retry", tag = "activities", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn retry(
@@ -147,7 +147,7 @@ pub(crate) async fn retry(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends an activity that nobody shall process.
+/// Skips an activity: no agent will process it.
 #[utoipa::path(post, path = "/api/v1/activities/{id}/skip", tag = "activities", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn skip(
@@ -170,11 +170,11 @@ pub(crate) struct LinkTo {
 
 #[derive(Serialize, ToSchema)]
 pub struct LinkedTo {
-    /// How many other activities of that address were linked.
+    /// The number of other activities of that address that were linked.
     others: usize,
 }
 
-/// Says whose an activity is.
+/// Links an activity to a contact.
 #[utoipa::path(post, path = "/api/v1/activities/{id}/link", tag = "activities", params(("id" = Uuid, Path)), request_body = LinkTo,
     responses((status = 200, body = LinkedTo), (status = 404, body = Problem)))]
 pub(crate) async fn link(

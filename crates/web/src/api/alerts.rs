@@ -21,16 +21,16 @@ pub struct Alert {
     id: Uuid,
     #[schema(example = "dead_items")]
     kind: String,
-    /// What it is about: a lane, a worker, a schedule.
+    /// The subject of the alert: a lane, a worker, a schedule.
     subject: String,
-    /// What is wrong.
+    /// The problem, in words.
     what: String,
-    /// What to do about it.
+    /// The action to take.
     todo: String,
     since: DateTime<Utc>,
 }
 
-/// The tenant's open alerts, the oldest first. One closes by itself when its cause is gone.
+/// The tenant's open alerts, the oldest first. An alert closes automatically when its cause is gone.
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", responses((status = 200, body = Alerts)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Alerts>, ApiError> {
     let alerts = app.env.db.read(&caller, async |tx| store::alerts::open(tx, caller.tenant_id).await).await?;

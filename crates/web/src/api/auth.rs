@@ -2,24 +2,32 @@
 //! (what changes, and recordings), [`Managing`] (the keys) or [`Operating`] (the installation). Pages take [`crate::ui::Visitor`].
 
 use std::collections::HashMap;
+use std::mem::Discriminant;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
+use axum::http::{Extensions, HeaderMap, Method};
 use domain::{KeyId, Scope, Secret};
+use engine::intake::{PerMinute, network};
+use tokio::sync::Semaphore;
 
 use super::error::ApiError;
 use super::origin;
 use crate::app::{AUTH_LIMIT, App};
+use crate::server::CallerAddress;
 
 pub(crate) const SESSION_COOKIE: &str = "tributary_session";
 /// A revoked key is refused everywhere within 5 s: this, and a request that was under way.
 const KNOWN_FOR: Duration = Duration::from_secs(4);
 const MOST_KNOWN: usize = 4_096;
+/// Wrong credentials of one address within a minute. Further ones are refused without a query.
+const MOST_WRONG: u32 = 200;
+const STRANGERS_AT_ONCE: usize = 4;
 
 /// A key or a session, as a request shows it.
 #[derive(Clone, Debug)]
@@ -47,9 +55,21 @@ impl Credential {
     }
 }
 
-/// Callers seen within the last five seconds, by the hash of what they showed.
-#[derive(Default)]
-pub(crate) struct Callers(Mutex<HashMap<[u8; 32], Known>>);
+/// Callers that were found, by the hash of what they showed, and addresses that showed something that nobody knows.
+pub(crate) struct Callers {
+    known: Mutex<HashMap<[u8; 32], Known>>,
+    /// Wrong credentials, by kind and network: a browser whose session has ended does not keep others from showing a key.
+    wrong: PerMinute<(Discriminant<Credential>, IpAddr)>,
+    /// Look-ups of what was not known before. They come one after the other, so an address that is over its limit by the time it is its
+    /// turn causes no query.
+    strangers: Semaphore,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self { known: Mutex::default(), wrong: PerMinute::default(), strangers: Semaphore::new(STRANGERS_AT_ONCE) }
+    }
+}
 
 struct Known {
     caller: Arc<domain::Caller>,
@@ -58,12 +78,12 @@ struct Known {
 
 impl Callers {
     fn get(&self, hash: &[u8; 32]) -> Option<Arc<domain::Caller>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.lock();
         known.get(hash).filter(|known| known.since.elapsed() < KNOWN_FOR).map(|known| known.caller.clone())
     }
 
     fn keep(&self, hash: [u8; 32], caller: Arc<domain::Caller>, since: Instant) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lock();
         if known.len() >= MOST_KNOWN {
             known.retain(|_, known| known.since.elapsed() < KNOWN_FOR);
         }
@@ -74,7 +94,16 @@ impl Callers {
 
     /// Forgets a key that was revoked, or whose session ended, at once in this process. Others learn of it within five seconds.
     pub fn forget(&self, key_id: KeyId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, known| known.caller.key_id != key_id);
+        self.lock().retain(|_, known| known.caller.key_id != key_id);
+    }
+
+    /// Whether this was somebody's when it was last looked up, however long ago.
+    fn was_known(&self, hash: &[u8; 32]) -> bool {
+        self.lock().contains_key(hash)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,13 +115,30 @@ fn hash(credential: &Credential) -> [u8; 32] {
     }
 }
 
-/// Finds the caller behind a credential. None: it is not, or no longer, good.
-pub(crate) async fn authenticate(app: &App, credential: &Credential) -> Result<Option<Arc<domain::Caller>>, ApiError> {
+/// Finds the caller behind a credential. None: it is not, or no longer, good. An address that shows one wrong credential after the other
+/// is told to wait; a good caller may share the address, so those that were known before pass.
+pub(crate) async fn authenticate(
+    app: &App,
+    credential: &Credential,
+    CallerAddress(address): CallerAddress,
+) -> Result<Option<Arc<domain::Caller>>, ApiError> {
     let hash = hash(credential);
-    match app.callers.get(&hash) {
-        Some(caller) => Ok(Some(caller)),
-        None => look_up(app, credential, hash).await,
+    if let Some(caller) = app.callers.get(&hash) {
+        return Ok(Some(caller));
     }
+    if app.callers.was_known(&hash) {
+        return look_up(app, credential, hash).await;
+    }
+    let _turn = app.callers.strangers.acquire().await;
+    let whose = (std::mem::discriminant(credential), network(address));
+    if app.callers.wrong.is_over(&whose, MOST_WRONG).is_some() {
+        return Err(ApiError::TooManyFailures);
+    }
+    let found = look_up(app, credential, hash).await?;
+    if found.is_none() {
+        let _ = app.callers.wrong.count(whose, MOST_WRONG); // the next one is told
+    }
+    Ok(found)
 }
 
 /// Asks the database whether a credential is still good, past the cache: for what lasts, such as an event stream.
@@ -106,7 +152,10 @@ async fn look_up(app: &App, credential: &Credential, hash: [u8; 32]) -> Result<O
         Credential::Key(secret) => store::keys::authenticate(conn, secret).await,
         Credential::Session(secret) => store::sessions::caller(conn, app.env.clock.sql(), secret).await,
     });
-    let Some(caller) = found.await?.map(Arc::new) else { return Ok(None) };
+    let Some(caller) = found.await?.map(Arc::new) else {
+        app.callers.lock().remove(&hash);
+        return Ok(None);
+    };
     app.callers.keep(hash, caller.clone(), asked);
     Ok(Some(caller))
 }
@@ -120,20 +169,20 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// The caller of a request. Does not check that a browser's request comes from our own page: see [`Caller::of_api`].
-    pub async fn of(headers: &HeaderMap, app: &App) -> Result<Self, ApiError> {
+    pub async fn of(headers: &HeaderMap, address: CallerAddress, app: &App) -> Result<Self, ApiError> {
         let credential = Credential::of(headers).ok_or(ApiError::Unauthenticated)?;
-        Self::with(credential, app).await
+        Self::with(credential, address, app).await
     }
 
     /// The caller with this credential.
-    pub async fn with(credential: Credential, app: &App) -> Result<Self, ApiError> {
-        let who = authenticate(app, &credential).await?.ok_or(ApiError::Unauthenticated)?;
+    pub async fn with(credential: Credential, address: CallerAddress, app: &App) -> Result<Self, ApiError> {
+        let who = authenticate(app, &credential, address).await?.ok_or(ApiError::Unauthenticated)?;
         Ok(Self { who, credential })
     }
 
     /// A browser may use its session for the API, from our own pages alone, and with the token when it changes something.
     async fn of_api(parts: &Parts, app: &App) -> Result<Self, ApiError> {
-        let caller = Self::of(&parts.headers, app).await?;
+        let caller = Self::of(&parts.headers, address_of(&parts.extensions), app).await?;
         if let Credential::Session(session) = &caller.credential {
             if origin::is_foreign(&parts.headers) {
                 return Err(ApiError::CrossSite);
@@ -155,6 +204,11 @@ impl Caller {
         };
         if self.may(scope) { Ok(()) } else { Err(ApiError::Forbidden(missing)) }
     }
+}
+
+/// The address that the edge has put into the request.
+pub(crate) fn address_of(extensions: &Extensions) -> CallerAddress {
+    extensions.get().copied().unwrap_or(CallerAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
 }
 
 impl Deref for Caller {
@@ -204,13 +258,13 @@ impl FromRequestParts<App> for Hearing {
 }
 
 /// May see what belongs to the installation. Others are told that there is no such page.
-pub(crate) struct Operating;
+pub(crate) struct Operating(pub Caller);
 
 impl FromRequestParts<App> for Operating {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = Caller::of_api(parts, app).await?;
-        if caller.operates() { Ok(Self) } else { Err(ApiError::NotFound("page")) }
+        if caller.operates() { Ok(Self(caller)) } else { Err(ApiError::NotFound("page")) }
     }
 }
 

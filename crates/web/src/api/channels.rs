@@ -1,5 +1,5 @@
 //! Channels over the API. `engine::channels` does the work; pages call the functions here too, which add what only a server does: it forgets
-//! what it knew of a changed channel, and logs the key that changed it.
+//! what it knew of a changed channel.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub struct Channel {
     created_at: DateTime<Utc>,
 }
 
-/// How a channel verifies by address, for providers that are known by theirs.
+/// Settings of verification by address, for providers with known addresses.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelSettings {
@@ -62,18 +62,17 @@ fn yes() -> bool {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddChannel {
-    /// Who sends here.
+    /// The name of the sender.
     #[schema(example = "web shop")]
     pub name: String,
-    /// The sender's provider: twilio, postmark, or generic for any other.
+    /// The sender's provider; `generic` for any that signs.
     #[schema(example = "generic")]
     #[serde(default = "default_provider")]
     pub provider: String,
     /// Verified requests a minute; null: no limit. Left out: as is usual for the provider (100 for generic).
     #[serde(default, deserialize_with = "given")]
     pub max_per_minute: Option<Option<i32>>,
-    /// The secret that the sender signs with, at least 24 characters. Twilio: the account's primary auth token. Generic: the sender's own,
-    /// if it has one already.
+    /// The secret that the sender signs with, at least 24 characters, if it has its own.
     #[schema(value_type = Option<String>)]
     #[serde(alias = "auth_token", alias = "webhook_secret")]
     pub secret: Option<Secret>,
@@ -102,7 +101,7 @@ pub struct MadeChannel {
     #[schema(example = "generic")]
     provider: &'static str,
     name: String,
-    /// Where to send. Keep it private.
+    /// The URL for its events. Keep it private.
     pub url: String,
     /// The secrets for its sender, by name; only in this answer. Generic: `bearer`, to be sent as `Authorization: Bearer ak_live_…`, and
     /// `webhook_secret`, which signs the body (HMAC-SHA256, in `X-Webhook-Signature: sha256=<hex>`, or Standard Webhooks).
@@ -125,22 +124,10 @@ impl From<Opened> for MadeChannel {
     }
 }
 
-impl From<channels::Error> for ApiError {
-    fn from(error: channels::Error) -> Self {
-        match error {
-            channels::Error::Unknown(_) => Self::NotFound("channel"),
-            channels::Error::Invalid(what) => Self::Malformed(StatusCode::BAD_REQUEST, what),
-            channels::Error::Conflict(what) => Self::Conflict(what),
-            channels::Error::NotTaken(refusal) => refusal.into(),
-            channels::Error::Store(error) => error.into(),
-        }
-    }
-}
-
 /// The tenant's channels, without their secrets.
 #[utoipa::path(get, path = "/api/v1/channels", tag = "channels", responses((status = 200, body = Channels), (status = 403, body = Problem)))]
 pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> Result<Json<Channels>, ApiError> {
-    Ok(Json(channels::list(&app.env, caller.tenant_id).await?.into()))
+    Ok(Json(channels::list(&app.env, &caller).await?.into()))
 }
 
 impl From<Vec<store::channels::Channel>> for Channels {
@@ -193,19 +180,8 @@ pub(crate) async fn add(app: &App, caller: &Caller, new: AddChannel) -> Result<M
         auto_create_contacts: new.auto_create_contacts,
         settings: new.settings.map(Settings::from).unwrap_or_default(),
     };
-    let made = channels::add(&app.env, caller.tenant_id, new).await?;
-    log(caller, made.id, "added");
+    let made = channels::add(&app.env, caller, new).await?;
     Ok(made.into())
-}
-
-/// A change counts at once in this process, and is in the log with the key that made it.
-fn changed(app: &App, caller: &Caller, id: ChannelId, done: &str) {
-    app.intake.forget(id);
-    log(caller, id, done);
-}
-
-fn log(caller: &Caller, id: ChannelId, done: &str) {
-    tracing::info!(channel.id = %id, tenant.id = %caller.tenant_id, "channel {id} was {done} by key {}", caller.key_id);
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -244,21 +220,21 @@ pub(crate) async fn change_to(
     id: ChannelId,
     change: ChannelChange,
 ) -> Result<(), ApiError> {
-    channels::change(&app.env, caller.tenant_id, id, change).await?;
-    changed(app, caller, id, "changed");
+    channels::change(&app.env, caller, id, change).await?;
+    app.intake.forget(id); // a change counts at once in this process
     Ok(())
 }
 
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RotateChannel {
-    /// The sender's own new secret; Twilio: its new auth token.
+    /// The sender's own new secret.
     #[schema(value_type = Option<String>)]
     pub secret: Option<Secret>,
     /// Also makes a new URL; the old one is refused at once.
     #[serde(default)]
     pub url: bool,
-    /// How long the old secrets stay valid, in hours; left out: 24.
+    /// The number of hours that the old secrets stay valid; default 24.
     pub keep_hours: Option<u32>,
 }
 
@@ -281,8 +257,8 @@ pub(crate) async fn rotate_now(
     rotate: RotateChannel,
 ) -> Result<MadeChannel, ApiError> {
     let rotation = Rotation { secret: rotate.secret, is_url_too: rotate.url, keep_hours: rotate.keep_hours };
-    let rotated = channels::rotate(&app.env, caller.tenant_id, id, rotation).await?;
-    changed(app, caller, id, "rotated");
+    let rotated = channels::rotate(&app.env, caller, id, rotation).await?;
+    app.intake.forget(id); // a change counts at once in this process
     Ok(rotated.into())
 }
 
@@ -300,7 +276,7 @@ pub(crate) async fn test(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Tested>, ApiError> {
-    let sent = channels::send_test(&app.env, &app.intake, caller.tenant_id, ChannelId(id)).await?;
+    let sent = channels::send_test(&app.env, &app.intake, &caller, ChannelId(id)).await??;
     Ok(Json(Tested { id: sent.0 }))
 }
 
@@ -316,7 +292,7 @@ pub(crate) struct RefusedOne {
     /// The reason, for the channel's owner alone.
     reason: String,
     address: Option<String>,
-    /// How often within one second.
+    /// The number of times within one second.
     n: i32,
     created_at: DateTime<Utc>,
 }
@@ -329,7 +305,7 @@ pub(crate) async fn refusals(
     Managing(caller): Managing,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Refusals>, ApiError> {
-    let refusals = channels::refusals(&app.env, caller.tenant_id, ChannelId(id), 200).await?;
+    let refusals = channels::refusals(&app.env, &caller, ChannelId(id), 200).await?;
     let refusals = refusals.into_iter().map(|refusal| RefusedOne {
         status: refusal.status,
         reason: refusal.reason,
@@ -353,8 +329,8 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn remove(app: &App, caller: &Caller, id: ChannelId) -> Result<(), ApiError> {
-    channels::delete(&app.env, caller.tenant_id, id).await?;
-    changed(app, caller, id, "deleted");
+    channels::delete(&app.env, caller, id).await?;
+    app.intake.forget(id); // a change counts at once in this process
     Ok(())
 }
 
@@ -383,7 +359,7 @@ pub(crate) async fn disable(
 }
 
 pub(crate) async fn set_active(app: &App, caller: &Caller, id: ChannelId, is_active: bool) -> Result<(), ApiError> {
-    channels::set_active(&app.env, caller.tenant_id, id, is_active).await?;
-    changed(app, caller, id, if is_active { "enabled" } else { "disabled" });
+    channels::set_active(&app.env, caller, id, is_active).await?;
+    app.intake.forget(id); // a change counts at once in this process
     Ok(())
 }

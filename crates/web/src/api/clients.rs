@@ -136,7 +136,7 @@ pub(crate) async fn one(
 }
 
 impl WholeClient {
-    /// With links to pages at `base_url`.
+    /// Makes the answer, with links to pages at `base_url`.
     pub fn new(whole: clients::WholeClient, base_url: &str) -> Self {
         let document = |cited: &Cited| CitedDocument {
             id: cited.id,

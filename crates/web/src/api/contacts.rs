@@ -75,7 +75,7 @@ pub(crate) async fn list(
     Ok(Json(contacts::list(&app.env, &caller, query.q.as_deref(), before, limit).await?.into()))
 }
 
-/// Of a page, and the contact before which the next one begins.
+/// Makes the answer of a page and of the contact before which the next page begins.
 impl From<(Vec<store::contacts::Contact>, Option<i64>)> for Contacts {
     fn from((contacts, next_before): (Vec<store::contacts::Contact>, Option<i64>)) -> Self {
         Self { contacts: contacts.into_iter().map(Contact::from).collect(), next_before }

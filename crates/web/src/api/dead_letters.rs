@@ -24,10 +24,10 @@ pub struct DeadLetters {
 
 #[derive(Serialize, ToSchema)]
 pub struct DeadLetter {
-    /// Why it was given up.
+    /// The reason why it was given up.
     reason: String,
     buried_at: DateTime<Utc>,
-    /// As lists show it: texts are cut.
+    /// The activity as lists show it: texts are cut.
     activity: Activity,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct DeadLettersQuery {
     limit: Option<i64>,
 }
 
-/// Activities that failed for good and wait for a person, those buried last first.
+/// Activities that failed for good and wait for a person, the latest first.
 #[utoipa::path(get, path = "/api/v1/dead-letters", tag = "activities", params(DeadLettersQuery),
     responses((status = 200, body = DeadLetters)))]
 pub(crate) async fn list(
@@ -60,7 +60,7 @@ pub(crate) async fn list(
     Ok(Json(DeadLetters { dead_letters: listed.into_iter().map(letter).collect(), next_before }))
 }
 
-/// Has a dead letter's activity processed again, as if it had never failed.
+/// Replays a dead letter: its activity is processed again, as if it had never failed.
 #[utoipa::path(post, path = "/api/v1/dead-letters/{activity_id}/replay", tag = "activities", params(("activity_id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 pub(crate) async fn replay(

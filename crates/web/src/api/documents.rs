@@ -57,17 +57,17 @@ pub struct Document {
     text: String,
     #[schema(example = "english")]
     lang: String,
-    /// As it came from its source.
+    /// The record as it came from its source.
     raw_payload: Option<Value>,
     metadata: Value,
     /// `remembered`, `pending_embed` or `deleted`.
     #[schema(example = "remembered")]
     status: &'static str,
-    /// Whose vectors it has; none while it waits for some.
+    /// The model of its vectors; none while it waits for vectors.
     embedding_model: Option<String>,
     /// The source's own version.
     source_version: Option<i64>,
-    /// How often its text was written.
+    /// The number of times that its text was written.
     revision: i32,
     source_created_at: Option<DateTime<Utc>>,
     source_updated_at: Option<DateTime<Utc>>,
@@ -108,7 +108,7 @@ pub struct Taken {
     #[schema(value_type = String, example = "created")]
     change: Change,
     chunks: usize,
-    /// How many of them were embedded for this.
+    /// The number of its chunks that were embedded for this.
     embedded: usize,
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn list(
     Ok(Json(documents::list(&app.env, &caller, query.before, limit).await?.into()))
 }
 
-/// Of a page, and the document before which the next one begins.
+/// Makes the answer of a page and of the document before which the next page begins.
 impl From<(Vec<Listed>, Option<Uuid>)> for Documents {
     fn from((documents, next_before): (Vec<Listed>, Option<Uuid>)) -> Self {
         Self { documents: documents.into_iter().map(DocumentLine::from).collect(), next_before }
@@ -141,7 +141,7 @@ pub(crate) async fn one(
     Ok(Json(documents::whole(&app.env, &caller, DocumentId(id), i64::MAX).await?.into()))
 }
 
-/// Remembers a text or a file (text, markdown, html). Answered when it is durable and can be found; sent again it is the same document.
+/// Remembers a text or a file (text, markdown, html). It answers when the document is durable and can be found. Sent again, it is the same document.
 #[utoipa::path(post, path = "/api/v1/documents", tag = "memory", params(Named),
     request_body(content((NewDocument = "application/json"), (NewFile = "multipart/form-data"), (String = "text/plain")),
         description = "JSON, a form with one `file`, or the text itself as text/* with its name in the header `X-File-Name` if it is a file"),
@@ -239,7 +239,7 @@ impl From<Refusal> for ApiError {
     }
 }
 
-/// In words alone: what a database says of a row it refuses can quote the row.
+/// Answers in words alone: a database's message about a refused row can quote the row.
 impl From<Fault> for ApiError {
     fn from(fault: Fault) -> Self {
         let words = anyhow::anyhow!(fault.in_words());

@@ -35,6 +35,9 @@ pub(crate) enum ApiError {
     Unverified,
     #[error("Too many requests")]
     TooMany(Duration),
+    /// Of what a key, tenant or address may have at once. With the seconds to wait.
+    #[error("Too many requests")]
+    AtOnce(&'static str, u32),
     #[error("Too much is waiting already")]
     Full,
     #[error("That is not possible now")]
@@ -60,15 +63,15 @@ pub(crate) enum ApiError {
 /// An error as a client sees it (RFC 9457).
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// Which kind of problem; stable, to be compared.
+    /// The kind of problem; stable, so that programs can compare it.
     #[schema(example = "/problems/not-found")]
     pub r#type: &'static str,
     pub title: String,
     pub status: u16,
-    /// What to do about it, or what exactly was wrong.
+    /// The action to take, or the exact problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// To find the request in the server's log.
+    /// The id of the request in the server's log.
     pub request_id: String,
 }
 
@@ -98,7 +101,7 @@ impl ApiError {
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "/problems/too-large"),
             Self::OverLimit(_) => (StatusCode::PAYLOAD_TOO_LARGE, "/problems/too-large"),
             Self::Unverified => (StatusCode::UNAUTHORIZED, "/problems/unverified"),
-            Self::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "/problems/too-many-requests"),
+            Self::TooMany(_) | Self::AtOnce(..) => (StatusCode::TOO_MANY_REQUESTS, "/problems/too-many-requests"),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "/problems/full"),
             Self::Conflict(_) => (StatusCode::CONFLICT, "/problems/conflict"),
             Self::TooManyFailures => (StatusCode::TOO_MANY_REQUESTS, "/problems/too-many-failures"),
@@ -124,6 +127,7 @@ impl ApiError {
             | Self::NotConnected(_, what)
             | Self::NotReady(what) => what.clone(),
             Self::Unverified => "check the address, the signature or bearer key, and that the channel is active".into(),
+            Self::AtOnce(what, secs) => format!("{what}; try again in {secs} s"),
             Self::TooMany(_) | Self::Full => "nothing was kept; send it again after Retry-After".into(),
             Self::TooLarge => "send less at once; REQUEST_MAX_BYTES is the limit".into(),
             Self::TooManyFailures => "wait a minute, then try again".into(),
@@ -139,7 +143,7 @@ impl From<store::Error> for ApiError {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Conflict(what) => Self::Conflict(what.into()),
-            store::Error::Refused { what } => Self::Conflict(what),
+            store::Error::NotNow { what } => Self::Conflict(what),
             away if away.is_passing() => Self::DatabaseAway(away.into()),
             other => Self::Internal(other.into()),
         }
@@ -179,6 +183,7 @@ impl IntoResponse for ApiError {
                 _ = headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             }
             Self::TooMany(wait) => _ = headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1)),
+            Self::AtOnce(_, secs) => _ = headers.insert(RETRY_AFTER, HeaderValue::from(*secs)),
             Self::Full => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("1")),
             Self::TimedOut => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("5")),
             Self::TooManyFailures => _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("60")),
@@ -236,6 +241,7 @@ mod tests {
             (ApiError::OverLimit("x".into()), 413, "too-large", None),
             (ApiError::Unverified, 401, "unverified", None),
             (ApiError::TooMany(Duration::from_millis(2_500)), 429, "too-many-requests", Some("3")),
+            (ApiError::AtOnce("this key has enough", 5), 429, "too-many-requests", Some("5")),
             (ApiError::Full, 503, "full", Some("1")),
             (ApiError::Conflict("x".into()), 409, "conflict", None),
             (ApiError::TooManyFailures, 429, "too-many-failures", Some("60")),
@@ -261,11 +267,22 @@ mod tests {
         }
     }
 
+    /// Somebody who asks has sent nothing that could be kept or sent again.
+    #[test]
+    fn one_too_many_at_once_is_told_what_there_is_enough_of_and_when_to_try_again() {
+        let mut response =
+            ApiError::AtOnce("this key, or its tenant, has enough searches under way", 1).into_response();
+        let problem = response.extensions_mut().remove::<Problem>().expect("a problem");
+        let told = "this key, or its tenant, has enough searches under way; try again in 1 s";
+        assert_eq!(problem.detail.as_deref(), Some(told));
+    }
+
     #[test]
     fn what_the_database_says_becomes_a_conflict_a_wait_or_a_fault_of_ours() {
         use store::Error;
         assert!(matches!(Error::Conflict("taken").into(), ApiError::Conflict(what) if what == "taken"));
-        assert!(matches!(Error::Refused { what: "no".into() }.into(), ApiError::Conflict(what) if what == "no"));
+        assert!(matches!(Error::NotNow { what: "no".into() }.into(), ApiError::Conflict(what) if what == "no"));
+        assert!(matches!(Error::Refused { what: "broken".into() }.into(), ApiError::Internal(_)));
         assert!(matches!(Error::TimedOut.into(), ApiError::DatabaseAway(_)));
     }
 

@@ -20,22 +20,25 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::auth::{Caller, Hearing, authenticate_anew};
-use super::error::ApiError;
+use super::error::{ApiError, Problem};
 use super::extract::Query;
 use crate::app::App;
 use crate::ring::Since;
 
-/// How many notices the ring holds.
+/// The number of notices that the ring holds.
 pub(crate) const RING: usize = 4_096;
 /// The least time between two batches of one stream, in which identical notices are told once: a busy lane settles thousands of items a second.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often a stream asks whether its caller is still welcome.
+/// Streams at once, of one key and of one tenant: each is one of the server's connections.
+const MOST_OF_KEY: usize = 256;
+const MOST_OF_TENANT: usize = 1_024;
+/// The interval at which a stream checks that its caller may still read.
 const CHECK: Duration = Duration::from_secs(4);
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Resume {
-    /// Where the last stream ended, for clients that cannot send the header `Last-Event-ID`.
+    /// The last event id of the previous stream, for clients that cannot send the header `Last-Event-ID`.
     last_event_id: Option<String>,
 }
 
@@ -51,20 +54,23 @@ pub(crate) struct Change<'a> {
     op: Op,
 }
 
-/// Tells what changed as server-sent events, from now on or from `Last-Event-ID`. `event: resync` means: look at everything.
+/// Streams changes as server-sent events, from now on or from `Last-Event-ID`. `event: resync` means: load everything again.
 #[utoipa::path(get, path = "/api/v1/events", tag = "events", params(Resume),
-    responses((status = 200, content_type = "text/event-stream", body = Change)))]
+    responses((status = 200, content_type = "text/event-stream", body = Change),
+        (status = 429, body = Problem, description = "The key or its tenant has enough streams")))]
 pub(crate) async fn stream(
     State(app): State<App>,
     Hearing(caller): Hearing,
     headers: HeaderMap,
     Query(resume): Query<Resume>,
 ) -> Result<impl IntoResponse, ApiError> {
+    let enough = ApiError::AtOnce("this key, or its tenant, has enough event streams", 5);
+    let hold = app.streams.take(&caller, MOST_OF_KEY, MOST_OF_TENANT).ok_or(enough)?;
     let given = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let listener = Listener::new(app, caller, given.or(resume.last_event_id).as_deref());
-    let events = stream::unfold(listener, |mut listener| async {
+    let events = stream::unfold((listener, hold), |(mut listener, hold)| async {
         let event = listener.next().await?;
-        Some((Ok::<_, Infallible>(event), listener))
+        Some((Ok::<_, Infallible>(event), (listener, hold)))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)).text("still here")))
 }
@@ -89,7 +95,7 @@ struct Listener {
     latest: watch::Receiver<u64>,
     seen: u64,
     ready: VecDeque<Event>,
-    /// When the next batch may be read.
+    /// The earliest time of the next batch.
     next_batch: Instant,
     next_check: Instant,
 }
@@ -102,7 +108,7 @@ impl Listener {
         let seen = last_event_id.map_or(Some(newest), |id| number(boot, id));
         let mut ready = VecDeque::new();
         match seen {
-            // An id at once, so that whoever is cut off before the first event can resume too.
+            // An id at once, so that a client that is cut off before the first event can resume too.
             Some(seen) => {
                 ready.push_back(Event::default().id(id(boot, seen)).retry(Duration::from_secs(2)).comment("welcome"))
             }
@@ -145,7 +151,9 @@ impl Listener {
                     Some((number, _)) => {
                         self.seen = *number;
                         self.ready.extend(
-                            told(&self.caller, &notices).iter().map(|(n, notice)| event(self.boot, *n, notice)),
+                            told(&self.caller, &notices)
+                                .iter()
+                                .map(|(n, notice)| event(self.boot, *n, notice, self.caller.sees_all_activities())),
                         );
                         self.next_batch = Instant::now() + PAUSE;
                     }
@@ -183,11 +191,13 @@ fn told<'a>(caller: &domain::Caller, notices: &'a [(u64, Notice)]) -> Vec<(u64, 
     told
 }
 
-fn event(boot: Uuid, number: u64, notice: &Notice) -> Event {
+/// A notice as a stream tells it. An agent hears that activities changed, but not which ones: some may not be for it.
+fn event(boot: Uuid, number: u64, notice: &Notice, may_name: bool) -> Event {
     if notice.op == Op::Resync {
         return resync(boot, number);
     }
-    let change = Change { kind: &notice.kind, id: &notice.id, op: notice.op };
+    let changed = if may_name || notice.kind != "activities" { notice.id.as_str() } else { "" };
+    let change = Change { kind: &notice.kind, id: changed, op: notice.op };
     // JSON has no raw line breaks, which an event's data must not have.
     Event::default().id(id(boot, number)).data(serde_json::to_string(&change).unwrap_or_default())
 }

@@ -66,7 +66,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
     }
 }
 
-/// For a query field: `?state=` means the same as leaving it out, as a form with an empty field says it.
+/// Reads a query field: `?state=`, as a form sends an empty field, means the same as leaving it out.
 pub(crate) fn blank_is_none<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

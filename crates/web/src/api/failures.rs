@@ -15,13 +15,12 @@ use uuid::Uuid;
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query, blank_is_none};
-use super::sources::SyncAsked;
 use crate::app::App;
 
 #[derive(Serialize, ToSchema)]
 pub struct Failures {
     failures: Vec<Failure>,
-    /// How many there are, skipped ones among them.
+    /// The total number, including skipped ones.
     total: i64,
 }
 
@@ -32,9 +31,9 @@ pub struct Failure {
     external_id: String,
     job_id: Option<Uuid>,
     reason: String,
-    /// What came, as far as it is JSON. Somebody else wrote it.
+    /// The received record, as far as it is JSON. Somebody else wrote it.
     payload: Option<Value>,
-    /// How often it failed.
+    /// The number of times it failed.
     n_failed: i32,
     failed_at: DateTime<Utc>,
     /// Since when it is left out.
@@ -79,48 +78,70 @@ pub(crate) async fn list(
     Ok(Json(failures::list(&app.env, &caller, SourceId(id), limit).await?.into()))
 }
 
-/// Of the latest, and how many there are.
+/// Makes the answer of the latest failures and their total number.
 impl From<(Vec<store::failures::Failure>, i64)> for Failures {
     fn from((failures, total): (Vec<store::failures::Failure>, i64)) -> Self {
         Self { failures: failures.into_iter().map(Failure::from).collect(), total }
     }
 }
 
-/// Reads everything again that could not be read and was not skipped, by one job; the latest 500 of it.
+/// A job that reads records again.
+#[derive(Serialize, ToSchema)]
+pub struct RetryAsked {
+    pub job_id: Uuid,
+    /// False: this job was under way already, and the records are read after it.
+    pub is_new: bool,
+    /// Records that are too many for one job. Ask again once it has ended.
+    pub left_out: usize,
+}
+
+impl RetryAsked {
+    /// None: nothing is read again.
+    pub fn of(again: Again) -> Option<Self> {
+        match again {
+            Again::Started { job_id, left_out, .. } => Some(Self { job_id: job_id.0, is_new: true, left_out }),
+            Again::Running { job_id, left_out } => Some(Self { job_id: job_id.0, is_new: false, left_out }),
+            Again::Unknown | Again::Nameless => None,
+        }
+    }
+}
+
+/// Retries the latest 500 records that could not be read and were not skipped, in one job.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/retry", tag = "sources", params(("id" = Uuid, Path)),
-    responses((status = 202, body = SyncAsked), (status = 404, body = Problem, description = "There is nothing to read again"),
+    responses((status = 202, body = RetryAsked), (status = 404, body = Problem, description = "There is nothing to read again"),
         (status = 409, body = Problem, description = "The source is not synced now, or nothing of it has an id")))]
 pub(crate) async fn retry_all(
     State(app): State<App>,
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
-) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
+) -> Result<(StatusCode, Json<RetryAsked>), ApiError> {
     begun(failures::retry_all(&app.env, &caller, SourceId(id)).await?)
 }
 
-/// Reads a record again that could not be read, by a job of its own; also one that was skipped, which is then no longer left out if it can be read.
+/// Retries a record that could not be read, in a job of its own. A skipped record that can be read now is no longer skipped.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/retry", tag = "sources",
     params(("id" = Uuid, Path), ("external_id" = String, Path)),
-    responses((status = 202, body = SyncAsked), (status = 404, body = Problem),
+    responses((status = 202, body = RetryAsked), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "The source is not synced now, or the record has no id")))]
 pub(crate) async fn retry(
     State(app): State<App>,
     Writing(caller): Writing,
     Path((id, external_id)): Path<(Uuid, String)>,
-) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
+) -> Result<(StatusCode, Json<RetryAsked>), ApiError> {
     begun(failures::retry(&app.env, &caller, SourceId(id), &external_id).await?)
 }
 
-fn begun(again: Again) -> Result<(StatusCode, Json<SyncAsked>), ApiError> {
-    match again {
-        Again::Started(job_id, _) => Ok((StatusCode::ACCEPTED, Json(SyncAsked { job_id: job_id.0, is_new: true }))),
-        Again::Running(job_id) => Ok((StatusCode::ACCEPTED, Json(SyncAsked { job_id: job_id.0, is_new: false }))),
-        Again::Nameless => Err(ApiError::Conflict("it has no id: the next full sync tries it again".into())),
-        Again::Unknown => Err(ApiError::NotFound("record")),
+fn begun(again: Again) -> Result<(StatusCode, Json<RetryAsked>), ApiError> {
+    match RetryAsked::of(again) {
+        Some(asked) => Ok((StatusCode::ACCEPTED, Json(asked))),
+        None if again == Again::Nameless => {
+            Err(ApiError::Conflict("it has no id: the next full sync tries it again".into()))
+        }
+        None => Err(ApiError::NotFound("record")),
     }
 }
 
-/// Leaves a record out that could not be read. It no longer counts as open.
+/// Skips a record that could not be read. It no longer counts as open.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/skip", tag = "sources",
     params(("id" = Uuid, Path), ("external_id" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
@@ -146,8 +167,8 @@ mod tests {
             Ok((status, _)) => status.as_u16(),
             Err(error) => error.into_response().status().as_u16(),
         };
-        assert_eq!(status(Again::Started(JobId::new(), 3)), 202);
-        assert_eq!(status(Again::Running(JobId::new())), 202);
+        assert_eq!(status(Again::Started { job_id: JobId::new(), n: 3, left_out: 0 }), 202);
+        assert_eq!(status(Again::Running { job_id: JobId::new(), left_out: 4 }), 202);
         assert_eq!(status(Again::Nameless), 409);
         assert_eq!(status(Again::Unknown), 404);
     }

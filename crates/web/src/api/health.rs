@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use super::auth::Caller;
 use super::error::{ApiError, Problem};
 use crate::app::App;
-use crate::server::Peer;
+use crate::server::{CallerAddress, Peer};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Status {
@@ -26,25 +26,57 @@ pub(crate) struct Status {
     status: &'static str,
 }
 
-/// Says that the process lives. Asks nobody, so a database that is away makes no restart.
+/// Says that the process lives. It does not ask the database, so a lost database causes no restart.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = 200, body = Status)))]
 pub(crate) async fn healthz() -> Json<Status> {
     Json(Status { status: "ok" })
 }
 
-/// Says whether the database answers within two seconds and has this binary's schema.
+/// Says whether the database answers within two seconds and has this binary's schema. The answer is up to a second old.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, body = Status), (status = 503, body = Problem, description = "Says which")))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Status>, ApiError> {
-    let version =
-        app.env.db.within(Duration::from_secs(2)).session(async |conn| store::migrate::version(conn).await).await?;
+    match app.readiness.get(find_out(&app)).await {
+        Readiness::Ready => Ok(Json(Status { status: "ok" })),
+        Readiness::Behind(why) => Err(ApiError::NotReady(why)),
+        Readiness::Away => Err(store::Error::TimedOut.into()),
+    }
+}
+
+/// Whether this process can serve.
+#[derive(Clone)]
+pub(crate) enum Readiness {
+    Ready,
+    /// The schema is not this binary's; says why.
+    Behind(String),
+    /// The database does not answer.
+    Away,
+}
+
+impl Readiness {
+    /// How long an answer is good: without this, each of them would be a query. A database that is back is told at once; while it is away,
+    /// a query takes its two seconds anyway.
+    pub fn good_for(&self) -> Duration {
+        match self {
+            Self::Ready | Self::Behind(_) => Duration::from_secs(1),
+            Self::Away => Duration::from_millis(100),
+        }
+    }
+}
+
+async fn find_out(app: &App) -> Readiness {
+    let db = app.env.db.within(Duration::from_secs(2));
     let wanted = store::migrate::wanted_version();
-    match version {
-        Some(version) if version >= wanted => Ok(Json(Status { status: "ok" })),
-        Some(version) => Err(ApiError::NotReady(format!(
-            "it has schema {version}, this binary wants {wanted}: run `tributary migrate`"
-        ))),
-        None => Err(ApiError::NotReady("it has not been set up: run `tributary migrate`".into())),
+    match db.session(async |conn| store::migrate::version(conn).await).await {
+        Ok(Some(version)) if version >= wanted => Readiness::Ready,
+        Ok(Some(version)) => {
+            Readiness::Behind(format!("it has schema {version}, this binary wants {wanted}: run `tributary migrate`"))
+        }
+        Ok(None) => Readiness::Behind("it has not been set up: run `tributary migrate`".into()),
+        Err(error) => {
+            tracing::warn!(error = ?error, "the database does not say whether it is ready");
+            Readiness::Away
+        }
     }
 }
 
@@ -52,12 +84,13 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Status>, ApiEr
 pub(crate) async fn metrics(
     State(app): State<App>,
     Extension(Peer(peer)): Extension<Peer>,
+    Extension(address): Extension<CallerAddress>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     // A proxy on this machine connects from loopback too, but says for whom.
     let is_forwarded = headers.contains_key("x-forwarded-for") || headers.contains_key(FORWARDED);
     if !peer.ip().to_canonical().is_loopback() || is_forwarded {
-        let caller = Caller::of(&headers, &app).await?;
+        let caller = Caller::of(&headers, address, &app).await?;
         if !caller.operates() {
             return Err(ApiError::Forbidden("metrics are for the operator's service keys"));
         }
@@ -66,7 +99,7 @@ pub(crate) async fn metrics(
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render()))
 }
 
-/// When the gauges that need the database were last set.
+/// The time at which the gauges that need the database were last set.
 #[derive(Default)]
 pub(crate) struct Gauges {
     set_at: Mutex<Option<Instant>>,
@@ -109,7 +142,7 @@ impl Gauges {
         self.watch(app).await;
     }
 
-    /// Of every tenant, so seldom, and apart from what says whether the database is there.
+    /// Sets the gauges of every tenant. That is costly, so it happens seldom, and apart from the check of the database.
     async fn watch(&self, app: &App) {
         let mut watched_at = self.watched_at.lock().await;
         if watched_at.is_some_and(|at| at.elapsed() < Duration::from_secs(60)) {

@@ -39,9 +39,9 @@ pub struct Job {
     status: JobStatus,
     /// `schedule`, `connect`, `person` (on the command line), or the name of whose key it was.
     requested_by: String,
-    /// What it does now, or why it waits, in words.
+    /// The current step, or the reason for waiting, in words.
     step: Option<String>,
-    /// What a person should know of it, such as that a first sync was capped.
+    /// A note for a person, such as that a first sync was capped.
     note: Option<String>,
     items_processed: i64,
     /// Records that could not be read.
@@ -54,7 +54,7 @@ pub struct Job {
     updated: i64,
     unchanged: i64,
     deleted: i64,
-    /// Why it failed: a code.
+    /// The reason why it failed: a code.
     error_message: Option<String>,
     /// The same in words, with what to do.
     trouble: Option<InWords>,
@@ -141,7 +141,7 @@ pub(crate) async fn list(
 }
 
 impl Jobs {
-    /// Of a page, and the job before which the next one begins.
+    /// Makes the answer of a page and of the job before which the next page begins.
     pub fn new(env: &Env, jobs: Vec<store::jobs::Job>, next_before: Option<Uuid>) -> Self {
         Self { jobs: jobs.into_iter().map(|job| Job::new(env, job)).collect(), next_before }
     }
@@ -158,7 +158,7 @@ pub(crate) async fn one(
     Ok(Json(Job::new(&app.env, jobs::get(&app.env, &caller, JobId(id)).await?)))
 }
 
-/// Has a failed or cancelled job go on from where it was.
+/// Continues a failed or cancelled job where it stopped.
 #[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 202, body = Job), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "It is not over, another one is under way, or the source is not synced now")))]
@@ -171,7 +171,7 @@ pub(crate) async fn retry(
     Ok((StatusCode::ACCEPTED, Json(Job::new(&app.env, jobs::get(&app.env, &caller, JobId(id)).await?))))
 }
 
-/// Ends a job where it is. What it has brought stays; the next sync begins anew.
+/// Cancels a job. Its documents stay; the next sync starts anew.
 #[utoipa::path(post, path = "/api/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, body = Job), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over")))]
 pub(crate) async fn cancel(

@@ -25,7 +25,7 @@ pub struct Key {
     id: Uuid,
     name: String,
     scopes: Vec<String>,
-    /// Whose key it is.
+    /// The owner of the key.
     person: Option<String>,
     created_at: DateTime<Utc>,
     last_used_at: Option<DateTime<Utc>>,
@@ -35,13 +35,13 @@ pub struct Key {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewKey {
-    /// Where it is used: one key per device.
+    /// The device that uses it; each has its own key.
     #[schema(example = "front desk")]
     name: String,
     /// read, write, agent, service.
     #[schema(value_type = Vec<String>, example = json!(["read"]))]
     scopes: Vec<Scope>,
-    /// Whose key it is, by e-mail address; an agent's key needs one.
+    /// The owner's e-mail address; an agent's key needs one.
     person: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) async fn list(State(app): State<App>, Managing(caller): Managing) -> 
     Ok(Json(keys::list(&app.env, &caller).await?.into()))
 }
 
-/// Makes a key. Its secret is in this answer and nowhere else.
+/// Creates a key. Its secret is only in this answer.
 #[utoipa::path(post, path = "/api/v1/keys", tag = "keys", request_body = NewKey,
     responses((status = 201, body = MadeKey), (status = 400, body = Problem), (status = 403, body = Problem)))]
 pub(crate) async fn create(

@@ -26,6 +26,7 @@ pub(crate) mod router;
 pub mod schedules;
 pub mod search;
 pub mod sources;
+pub mod tenants;
 pub(crate) mod upload;
 pub mod usage;
 pub(crate) mod webhooks;

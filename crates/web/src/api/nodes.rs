@@ -46,18 +46,18 @@ pub struct Node {
     created_at: DateTime<Utc>,
 }
 
-/// How many activities wait for whom, of the oldest 1,000.
+/// The number of activities waiting for each group of agents, among the oldest 1,000.
 #[derive(Serialize, ToSchema)]
 pub struct Claimable {
     /// Could be claimed now: the sum of the next three.
     now: usize,
-    /// By agents of their owners.
+    /// Activities that agents of their owners can claim.
     own: usize,
-    /// By anybody's.
+    /// Activities without an owner, which any agent can claim.
     global: usize,
-    /// By others: their owners' agents left them waiting.
+    /// Activities that other agents can claim: their owners' agents left them waiting.
     stale: usize,
-    /// By others, but not yet.
+    /// Activities that other agents can claim later.
     later: usize,
     /// No agent is online that could.
     nobody: usize,
@@ -65,7 +65,7 @@ pub struct Claimable {
     is_more: bool,
 }
 
-/// Devices that claim activities, those heard last first, and how many activities wait for whom.
+/// Lists the devices that claim activities, the latest heartbeat first, and counts the waiting activities.
 #[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", responses((status = 200, body = Nodes)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Nodes>, ApiError> {
     Ok(Json(Nodes::from(&waiting::overview(&app.env, &caller).await?)))

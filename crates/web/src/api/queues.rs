@@ -23,6 +23,7 @@ pub struct Queues {
 #[derive(Serialize, ToSchema)]
 pub struct Queue {
     lane: String,
+    /// Items of each state. Up to 1,000 are counted; a larger number means at least 1,000.
     waiting: i64,
     working: i64,
     failed: i64,
@@ -30,7 +31,7 @@ pub struct Queue {
     dead: i64,
     skipped: i64,
     cancelled: i64,
-    /// When the longest waiting item was or will be due.
+    /// The time at which the longest waiting item was or will be due.
     oldest_due: Option<DateTime<Utc>>,
 }
 
@@ -53,7 +54,7 @@ pub struct Item {
     attempts: i32,
     waits: i32,
     enqueued_at: DateTime<Utc>,
-    /// When it is next due; for a held item, when its lease ends. None: waits for an event or a person.
+    /// The time at which it is next due; for a held item, the end of its lease. None: it waits for an event or a person.
     due_at: Option<DateTime<Utc>>,
     held_by: Option<String>,
     held_since: Option<DateTime<Utc>>,
@@ -68,7 +69,7 @@ pub struct Item {
 pub struct Acted {
     /// The id it had.
     id: String,
-    /// What it is now.
+    /// Its state now.
     #[schema(value_type = String, example = "waiting")]
     state: ItemState,
     /// None when it goes on under another id: a replay is a new message.
@@ -91,7 +92,7 @@ pub(crate) struct ItemsQuery {
     limit: Option<i64>,
 }
 
-/// How many items are in which state, per lane.
+/// Counts the items of each lane by state.
 #[utoipa::path(get, path = "/api/v1/queues", tag = "queues", responses((status = 200, body = Queues)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Queues>, ApiError> {
     Ok(Json(items::counts(&app.env, &caller).await?.into()))
@@ -154,7 +155,7 @@ impl From<Vec<store::queue::Counts>> for Queues {
     }
 }
 
-/// Of a page, and the item after which the next one begins.
+/// Makes the answer of a page and of the item after which the next page begins.
 impl From<(Vec<store::queue::Item>, Option<String>)> for Items {
     fn from((items, next_before): (Vec<store::queue::Item>, Option<String>)) -> Self {
         Self { items: items.into_iter().map(Item::from).collect(), next_before }

@@ -22,7 +22,7 @@ use crate::app::App;
 /// The file is not ours: opened by itself, it can run nothing.
 const POLICY: &str = "default-src 'none'; media-src 'self'; sandbox";
 
-/// The recording of an activity. The first time it is fetched from its provider, which may take a while. Takes a `Range`.
+/// The recording of an activity. The first request fetches it from its provider, which may take a while. Accepts a `Range`.
 #[utoipa::path(get, path = "/api/v1/activities/{id}/recording", tag = "activities", params(("id" = Uuid, Path)),
     responses((status = 200, description = "The recording", content_type = "application/octet-stream"),
         (status = 206, description = "The part that was asked for", content_type = "application/octet-stream"),

@@ -4,16 +4,15 @@
 mod error;
 mod query;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{ACCEPT, CONTENT_RANGE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use domain::{Notice, Op, Scope};
 use serde_json::{Map, Value};
-use store::nodes::Drawn;
-use store::rest::{self, Condition, FUNCTIONS, Function, Table, Wanted};
+use store::rest::{self, FUNCTIONS, Function, Table, Wanted, Written};
 use uuid::Uuid;
 
 pub(crate) use self::error::RestError;
@@ -22,21 +21,26 @@ use self::query::parse;
 use super::auth::{Caller, Credential};
 use super::error::ApiError;
 use crate::app::App;
+use crate::server::CallerAddress;
 
 const ONE: &str = "application/vnd.pgrst.object+json";
 
 /// A key that may act as an agent; a browser's session is not enough, because any page may send requests here.
-async fn agent(app: &App, headers: &HeaderMap) -> Result<Caller, RestError> {
-    agent_with(app, Credential::of(headers)).await
+async fn agent(app: &App, headers: &HeaderMap, address: CallerAddress) -> Result<Caller, RestError> {
+    agent_with(app, Credential::of(headers), address).await
 }
 
 /// The caller with this credential, if it may act as an agent.
-pub(crate) async fn agent_with(app: &App, shown: Option<Credential>) -> Result<Caller, RestError> {
+pub(crate) async fn agent_with(
+    app: &App,
+    shown: Option<Credential>,
+    address: CallerAddress,
+) -> Result<Caller, RestError> {
     let credential = shown.ok_or(ApiError::Unauthenticated)?;
     if matches!(credential, Credential::Session(_)) {
         return Err(ApiError::CrossSite.into());
     }
-    let caller = Caller::with(credential, app).await?;
+    let caller = Caller::with(credential, address, app).await?;
     caller.need(Scope::Agent)?;
     Ok(caller)
 }
@@ -45,7 +49,7 @@ fn object(body: &Bytes) -> Result<Map<String, Value>, RestError> {
     if body.is_empty() {
         return Ok(Map::new());
     }
-    let malformed = || RestError::bad("PGRST102", "the body is no JSON object");
+    let malformed = || RestError::bad("PGRST102", "the body is not a JSON object");
     match serde_json::from_slice(body).map_err(|_| malformed())? {
         Value::Object(fields) => Ok(fields),
         // A list of one, as `insert([row])` sends it.
@@ -60,6 +64,7 @@ fn object(body: &Bytes) -> Result<Map<String, Value>, RestError> {
 /// Calls a function.
 pub(crate) async fn rpc(
     State(app): State<App>,
+    Extension(address): Extension<CallerAddress>,
     Path(name): Path<String>,
     method: Method,
     headers: HeaderMap,
@@ -68,7 +73,7 @@ pub(crate) async fn rpc(
     if method == Method::OPTIONS {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let caller = agent(&app, &headers).await?;
+    let caller = agent(&app, &headers, address).await?;
     let unknown = || RestError::new(StatusCode::NOT_FOUND, "PGRST202", format!("there is no function {name:?}"));
     let function: &Function = FUNCTIONS.iter().find(|function| function.name == name).ok_or_else(unknown)?;
     if method != Method::POST {
@@ -95,6 +100,7 @@ pub(crate) async fn rpc(
 /// Selects, updates or inserts.
 pub(crate) async fn table(
     State(app): State<App>,
+    Extension(address): Extension<CallerAddress>,
     Path(name): Path<String>,
     method: Method,
     headers: HeaderMap,
@@ -104,7 +110,7 @@ pub(crate) async fn table(
     if method == Method::OPTIONS {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let caller = agent(&app, &headers).await?;
+    let caller = agent(&app, &headers, address).await?;
     let unknown = || RestError::new(StatusCode::NOT_FOUND, "PGRST205", format!("there is no table {name:?}"));
     let table = Table::find(&name).ok_or_else(unknown)?;
     let wanted = parse(table, query.as_deref().unwrap_or_default())?;
@@ -160,22 +166,11 @@ async fn update(
         return Err(RestError::bad("PGRST102", "an update needs columns"));
     }
     let updated = app.env.db.write_as(caller, async |tx| {
-        let before = drawn(tx, table, caller).await?;
         let rows = rest::update(tx, table, &body, wanted).await?;
         // A row that is there and no longer matches is a lock that was lost; no row would look like success.
-        let is_lost = rows.is_empty() && {
-            let by_id: Vec<Condition> =
-                wanted.conditions.iter().filter(|condition| condition.column.0 == "id").cloned().collect();
-            !by_id.is_empty() && rest::count(tx, table, &by_id).await? > 0
-        };
-        let (ids, rows): (Vec<Uuid>, Vec<Value>) = rows.into_iter().unzip();
-        if table.name == "activities" {
-            tx.notify_all(store::activities::notices(caller.tenant_id, &ids, Op::Update));
-        }
-        if drawn(tx, table, caller).await? != before {
-            tx.notify(engine::nodes::changed(caller.tenant_id));
-        }
-        Ok::<_, RestError>((rows, is_lost))
+        let is_lost = rows.is_empty() && rest::is_there(tx, table, &wanted.conditions).await?;
+        tx.notify_all(notices(table, caller, &rows));
+        Ok::<_, RestError>((rows.into_iter().map(|written| written.row).collect(), is_lost))
     });
     let (rows, is_lost) = updated.await?;
     if is_lost {
@@ -204,12 +199,9 @@ async fn insert(
     }
     let is_upsert = prefers(headers, "resolution=merge-duplicates");
     let row = app.env.db.write_as(caller, async |tx| {
-        let before = drawn(tx, table, caller).await?;
-        let row = rest::insert(tx, table, &body, is_upsert, &wanted.columns).await?;
-        if drawn(tx, table, caller).await? != before {
-            tx.notify(engine::nodes::changed(caller.tenant_id));
-        }
-        Ok::<_, RestError>(row)
+        let written = rest::insert(tx, table, &body, is_upsert, &wanted.columns).await?;
+        tx.notify_all(notices(table, caller, std::slice::from_ref(&written)));
+        Ok::<_, RestError>(written.row)
     });
     let row = row.await?;
     if !prefers(headers, "return=representation") {
@@ -218,12 +210,16 @@ async fn insert(
     shaped(StatusCode::CREATED, vec![row], headers)
 }
 
-/// Reads what pages draw of the devices that this caller may beat for. Most heartbeats change nothing of it, and then no notice is needed.
-async fn drawn(tx: &mut store::Tx, table: &Table, caller: &Caller) -> store::Result<Vec<Drawn>> {
-    if table.name != "crm_processing_nodes" {
-        return Ok(Vec::new());
+/// The notices of what was written. All devices of a tenant share one.
+fn notices(table: &Table, caller: &Caller, written: &[Written]) -> Vec<Notice> {
+    let news = written.iter().filter(|written| written.is_news);
+    match table.name {
+        "activities" => {
+            let ids: Vec<Uuid> = news.map(|written| written.id).collect();
+            store::activities::notices(caller.tenant_id, &ids, Op::Update)
+        }
+        _ => news.take(1).map(|_| engine::nodes::changed(caller.tenant_id)).collect(),
     }
-    store::nodes::drawn(tx, caller.person_id.filter(|_| !caller.may(Scope::Service))).await
 }
 
 /// Answers with rows as an array, or with the one row that `.single()` asks for.

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Problem};
 use super::{
     activities, alerts, channels, clients, contacts, dead_letters, documents, events, failures, forget, health, jobs,
-    keys, nodes, queues, recordings, rest, schedules, search, sources, usage, webhooks, workers,
+    keys, nodes, queues, recordings, rest, schedules, search, sources, tenants, usage, webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
@@ -73,7 +73,12 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::change))
         .routes(routes!(contacts::list, contacts::create))
-        .routes(routes!(contacts::one))
+        .routes(routes!(contacts::one, forget::forget_contact))
+        .routes(routes!(forget::count_contact))
+        .routes(routes!(forget::list))
+        .routes(routes!(tenants::list))
+        .routes(routes!(tenants::count))
+        .routes(routes!(tenants::forget))
         .routes(routes!(sources::list))
         .routes(routes!(sources::create).limited(Limit::Connect))
         .routes(routes!(sources::one, sources::change, forget::delete))
@@ -129,6 +134,11 @@ fn pages() -> Router<App> {
         .route("/nodes/{id}", post(ui::nodes::change))
         .route("/contacts", get(ui::contacts::list).post(ui::contacts::create))
         .route("/contacts/{id}", get(ui::contacts::show))
+        .route("/contacts/{id}/forget", post(ui::contacts::forget))
+        .route("/forgotten", get(ui::forgotten::show))
+        .route("/settings/tenants", get(ui::tenants::list))
+        .route("/settings/tenants/{id}", get(ui::tenants::show))
+        .route("/settings/tenants/{id}/forget", post(ui::tenants::forget))
         .route("/settings/channels", get(ui::channels::show).post(ui::channels::create))
         .route("/settings/channels/{id}", get(ui::channel::show).post(ui::channel::change))
         .route("/settings/channels/{id}/rotate", post(ui::channel::rotate))
@@ -185,7 +195,7 @@ mod tests {
         let openapi = super::openapi();
         assert!(openapi.paths.paths.len() >= 12);
         for (path, item) in &openapi.paths.paths {
-            for operation in [&item.get, &item.post, &item.delete].into_iter().flatten() {
+            for operation in [&item.get, &item.put, &item.post, &item.patch, &item.delete].into_iter().flatten() {
                 assert!(operation.summary.is_some(), "{path} has no summary");
             }
         }

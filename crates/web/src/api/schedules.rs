@@ -19,17 +19,17 @@ pub struct Schedules {
 #[derive(Serialize, ToSchema)]
 pub struct Schedule {
     name: String,
-    /// Which lane gets its message.
+    /// The lane that gets its message.
     lane: String,
     every_secs: f64,
     next_run_at: DateTime<Utc>,
     last_run_at: Option<DateTime<Utc>>,
-    /// How the last run failed; none when it went well.
+    /// The error of the last run; none when it went well.
     last_error: Option<String>,
     last_error_at: Option<DateTime<Utc>>,
 }
 
-/// What runs on a timer, and how it went.
+/// Lists the schedules and the result of their last run.
 #[utoipa::path(get, path = "/api/v1/schedules", tag = "workers",
     responses((status = 200, body = Schedules), (status = 404, body = Problem, description = "Not the operator's key")))]
 pub(crate) async fn list(State(app): State<App>, _: Operating) -> Result<Json<Schedules>, ApiError> {

@@ -41,18 +41,18 @@ pub struct Source {
     /// A code, such as `refresh_token_invalid: invalid_grant`.
     status_message: Option<String>,
     status_at: DateTime<Utc>,
-    /// What needs a person; null while it goes on by itself.
+    /// The problem that needs a person; null while it is synced automatically.
     trouble: Option<InWords>,
     /// rest, mcp, or fixtures for sample data.
-    #[schema(example = "rest")]
-    transport: String,
+    #[schema(value_type = String, example = "rest")]
+    transport: Transport,
     token_expires_at: Option<DateTime<Utc>>,
-    /// How often it is synced by itself, in seconds.
+    /// The interval between automatic syncs, in seconds.
     sync_every_secs: f64,
     next_sync_at: Option<DateTime<Utc>>,
     last_successful_sync_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
-    /// How many documents it has.
+    /// The number of its documents.
     documents: i64,
     /// Records that could not be read, and nobody has decided about.
     failures: i64,
@@ -60,7 +60,7 @@ pub struct Source {
     live_job_id: Option<Uuid>,
 }
 
-/// What is wrong, and what to do about it.
+/// A problem and the action to take.
 #[derive(Serialize, ToSchema)]
 pub struct InWords {
     what: String,
@@ -128,7 +128,7 @@ pub struct OfType {
     documents: i64,
 }
 
-/// What embedding took, over the jobs that are still known.
+/// The cost of embedding, over the jobs that are still stored.
 #[derive(Serialize, ToSchema)]
 pub struct Spend {
     embed_calls: i64,
@@ -205,7 +205,7 @@ pub(crate) struct AddSource {
     /// Connects sample data instead of an account, where `INTEGRATIONS_USE_FIXTURES` is on.
     #[serde(default)]
     pub fixtures: bool,
-    /// How it is read: rest (default) or mcp.
+    /// The way in which it is read: rest (default) or mcp.
     #[schema(value_type = Option<String>, example = "rest")]
     pub transport: Option<Transport>,
     /// The source whose key this one replaces; left out: a new one, or the one that the account already is.
@@ -258,12 +258,12 @@ impl From<ConnectError> for ApiError {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeSource {
-    /// How often it is synced by itself: a minute (60) to thirty days. Of a day or more: at night.
+    /// The interval between automatic syncs: a minute (60) to thirty days. With a day or more, syncs run at night.
     #[schema(example = 21_600)]
     sync_every_secs: u64,
 }
 
-/// Changes how often a source is synced by itself.
+/// Changes the interval between a source's automatic syncs.
 #[utoipa::path(patch, path = "/api/v1/sources/{id}", tag = "sources", params(("id" = Uuid, Path)), request_body = ChangeSource,
     responses((status = 200, body = Source), (status = 400, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn change(
@@ -315,7 +315,7 @@ pub(crate) async fn sync(
     Ok((StatusCode::ACCEPTED, Json(sources::sync(&app.env, &caller, SourceId(id), kind).await?.into())))
 }
 
-/// Stops syncing a source until it is resumed. What runs stops at its next page.
+/// Stops syncing a source until it is resumed. A running sync stops after its page.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/pause", tag = "sources", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn pause(
@@ -327,7 +327,7 @@ pub(crate) async fn pause(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Has a paused source synced again, from where it stopped.
+/// Resumes a paused source where it stopped.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/resume", tag = "sources", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn resume(

@@ -37,9 +37,9 @@ pub(crate) struct NewFile {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Named {
-    /// For a file or a plain text; JSON has its own.
+    /// The title of a file or a plain text; JSON has its own.
     title: Option<String>,
-    /// For a file or a plain text; JSON has its own.
+    /// The external id of a file or a plain text; JSON has its own.
     external_id: Option<String>,
 }
 

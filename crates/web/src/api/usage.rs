@@ -19,7 +19,7 @@ const MOST_ROWS: i64 = 24;
 pub struct Usage {
     /// The newest first. Vectors that are made on this machine cost nothing and are not among them.
     months: Vec<UsedMonth>,
-    /// What they may cost in a month (`EMBED_MONTHLY_CAP`), in millionths of a dollar; none: no cap.
+    /// The largest cost of a month (`EMBED_MONTHLY_CAP`), in millionths of a dollar; none: no cap.
     cap_micros: Option<i64>,
 }
 
@@ -37,7 +37,7 @@ pub struct UsedMonth {
     cost_micros_per_1000_documents: Option<i64>,
 }
 
-/// What vectors cost.
+/// Lists the cost of vectors by month.
 #[utoipa::path(get, path = "/api/v1/usage", tag = "sources", responses((status = 200, body = Usage)))]
 pub(crate) async fn show(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Usage>, ApiError> {
     let months = load(&app, &caller).await?.into_iter().map(UsedMonth::from).collect();

@@ -1,5 +1,5 @@
 //! The route of webhooks. The channel's key is in the URL, so the URL is never written anywhere: the edge logs the route's name, and errors
-//! here do not name it.
+//! here do not name it. The request goes to `engine::intake`, piece by piece; the sender is answered once its event is durable.
 
 use std::time::Duration;
 
@@ -12,16 +12,20 @@ use axum::{Extension, Json};
 use engine::intake::{Received, Refusal, Visit};
 use futures_util::StreamExt as _;
 use serde::Serialize;
+use tokio::time::{Instant, sleep_until};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::{ApiError, Problem};
 use crate::app::App;
-use crate::server::{Peer, client_address};
+use crate::server::CallerAddress;
 
 const ACTIVITY_ID: HeaderName = HeaderName::from_static("x-activity-id");
 const DRAIN_BYTES: usize = 16 << 20;
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
+/// Senders whose event is not accepted are answered at times this far apart, counted from the beginning of their request. Looking up a key
+/// takes less, and longer where a channel has it.
+const REFUSED_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Accepted {
@@ -30,22 +34,22 @@ pub(crate) struct Accepted {
     id: Uuid,
 }
 
-/// Takes an event for a channel, and answers once it is durable.
+/// Accepts an event for a channel, and answers once it is durable.
 ///
 /// The channel decides who may send: Twilio signs (`X-Twilio-Signature`) and is answered 200 with empty TwiML and `X-Activity-Id`; Postmark is
 /// known by its address or by user and password; for a generic channel sign the body with its secret (`X-Webhook-Signature: sha256=<hex
 /// HMAC-SHA256>`, or Standard Webhooks) or send its bearer key. JSON, a form, multipart or plain text, up to 1 MiB (Postmark 50 MiB).
-/// `webhook-id`, else `Idempotency-Key`, else `X-GitHub-Delivery` makes a redelivery the same event, as Twilio's and Postmark's own ids do;
-/// without one each request is a new event, and the answer says so (`X-Event-Key: none`).
+/// `webhook-id`, else `Idempotency-Key`, else `X-GitHub-Delivery` makes a redelivery the same event, as the ids in the bodies of Twilio,
+/// Postmark, Stripe and Slack do; without one each request is a new event, and the answer says so (`X-Event-Key: none`).
 #[utoipa::path(post, path = "/ingest/{key}", tag = "webhooks", security(()), params(("key" = String, Path, description = "The channel's key")),
     responses((status = 202, body = Accepted), (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
         (status = 429, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn ingest(
     State(app): State<App>,
-    Extension(peer): Extension<Peer>,
+    Extension(address): Extension<CallerAddress>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    receive(&app, peer, request, |address| address.path().strip_prefix("/ingest/")).await
+    receive(&app, address, request, |uri| uri.path().strip_prefix("/ingest/")).await
 }
 
 /// The same under its older address.
@@ -55,29 +59,31 @@ pub(crate) async fn ingest(
         (status = 429, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn ingest_activity(
     State(app): State<App>,
-    Extension(peer): Extension<Peer>,
+    Extension(address): Extension<CallerAddress>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    receive(&app, peer, request, |address| address.query()?.split('&').find_map(|pair| pair.strip_prefix("key="))).await
+    receive(&app, address, request, |uri| uri.query()?.split('&').find_map(|pair| pair.strip_prefix("key="))).await
 }
 
 async fn receive(
     app: &App,
-    Peer(peer): Peer,
+    CallerAddress(address): CallerAddress,
     request: Request,
     key: impl FnOnce(&Uri) -> Option<&str>,
 ) -> Result<Response, ApiError> {
+    let begun = Instant::now();
     let (parts, body) = request.into_parts();
     let mut pieces = body.into_data_stream();
     let visit = Visit {
         key: key(&parts.uri).unwrap_or_default(), // a missing key is no channel's
         target: parts.uri.path_and_query().map_or("/", |target| target.as_str()),
-        address: client_address(peer.ip(), &parts.headers, &app.env.config),
+        address,
         headers: &parts.headers,
     };
     let taken = take_in(app, visit, &mut pieces).await;
-    if matches!(taken, Err(ApiError::OverLimit(_) | ApiError::Malformed(..))) {
-        let _ = tokio::time::timeout(DRAIN_LIMIT, drain(&mut pieces)).await;
+    if taken.is_err() {
+        let _ = tokio::time::timeout(DRAIN_LIMIT, drain(&mut pieces)).await; // its room is free again by now
+        sleep_until(next_refusal(begun)).await;
     }
     let received = taken?;
     let mut response = answer(&received, &parts.headers);
@@ -85,6 +91,12 @@ async fn receive(
         response.headers_mut().insert("x-event-key", HeaderValue::from_static("none"));
     }
     Ok(response)
+}
+
+/// When a sender is refused whose request began then.
+fn next_refusal(begun: Instant) -> Instant {
+    let passed = begun.elapsed().as_millis() / REFUSED_EVERY.as_millis();
+    begun + REFUSED_EVERY * u32::try_from(passed + 1).unwrap_or(u32::MAX)
 }
 
 /// The answer that the provider expects.
@@ -105,8 +117,8 @@ fn answer(received: &Received, headers: &HeaderMap) -> Response {
 async fn take_in(app: &App, visit: Visit<'_>, pieces: &mut BodyDataStream) -> Result<Received, ApiError> {
     let mut delivery = app.intake.begin(visit).await?;
     while let Some(piece) = pieces.next().await {
-        let broken = |_| ApiError::Malformed(StatusCode::BAD_REQUEST, "the body ended before its end".into());
-        delivery.push(piece.map_err(broken)?).await?;
+        let Ok(piece) = piece else { return Err(delivery.give_up().into()) };
+        delivery.push(piece).await?;
     }
     Ok(delivery.finish(visit.headers).await?)
 }
@@ -128,6 +140,7 @@ impl From<Refusal> for ApiError {
             Refusal::Unverified => Self::Unverified,
             Refusal::TooLarge { most } => Self::OverLimit(format!("a webhook may have {most} bytes")),
             Refusal::Malformed(what) => Self::Malformed(StatusCode::BAD_REQUEST, what.into()),
+            Refusal::Unfinished => Self::Malformed(StatusCode::BAD_REQUEST, "the body ended before its end".into()),
             Refusal::TooMany { wait } => Self::TooMany(wait),
             Refusal::Full => Self::Full,
             Refusal::Away(error) => Self::DatabaseAway(error.into()),

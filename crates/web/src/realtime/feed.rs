@@ -1,20 +1,23 @@
 //! Loads changed rows once for all sockets, and only for tenants that have one.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use domain::{KeyId, Notice, Op, TenantId};
+use domain::activity::open_to_others_at;
+use domain::{KeyId, Notice, Op, PersonId, TenantId};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+use store::activities::Opening;
 use store::rest::Table;
 use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::caps::{OfCaller, PerCaller};
 use crate::ring::Ring;
 
 /// The size of all rows kept for slow readers, for all sockets together.
@@ -27,26 +30,75 @@ const TOO_LARGE: &[&str] = &["Error 413: Payload Too Large"];
 const CHUNK: usize = 16;
 /// Changes taken from the bus at once.
 const BATCH: usize = 1_024;
-const MOST_SOCKETS: usize = 32;
-/// How often we look for new rows without a notice, because other programs write too.
+/// Sockets at once, of one key and of one tenant: each is one of the server's connections.
+const MOST_OF_KEY: usize = 32;
+const MOST_OF_TENANT: usize = 1_024;
+/// The interval at which we look for new rows without a notice, because other programs write too.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long a row counts as new for that. A commit may come later than its row's time.
+/// The age up to which a row counts as new for that. A commit may come later than its row's time.
 const NEW_FOR: Duration = Duration::from_secs(60);
 
 /// A row that changed.
 pub(super) struct Event {
     pub tenant_id: TenantId,
     pub op: Op,
+    /// The agents that see it. Unknown for a row that is gone.
+    audience: Option<Audience>,
     /// The values for filters; for JSON columns only whether they are null.
     pub row: Map<String, Value>,
     /// The row as clients get it.
     pub data: Box<RawValue>,
 }
 
+/// The agents that see an activity.
+#[derive(Clone, Copy, Debug)]
+struct Audience {
+    owner: Owner,
+    /// The key that claimed it last.
+    claimed_key: Option<KeyId>,
+}
+
+/// Whose activity it is, and from when on others may process it. Only an activity that waits is ever open to them.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Everyone,
+    Person(PersonId, Option<DateTime<Utc>>),
+}
+
+impl Audience {
+    fn of(opening: &Opening) -> Self {
+        let owner = match &opening.owner {
+            None => Owner::Everyone,
+            Some(owner) if !opening.is_raw => Owner::Person(owner.id, None),
+            Some(owner) => {
+                let (minutes, is_allowed) = (owner.stale_threshold_minutes, owner.allow_remote_processing);
+                Owner::Person(owner.id, open_to_others_at(opening.created_at, minutes, is_allowed))
+            }
+        };
+        Self { owner, claimed_key: opening.claimed_key }
+    }
+
+    fn has(&self, caller: &domain::Caller, now: DateTime<Utc>) -> bool {
+        let may_process = match self.owner {
+            Owner::Everyone => true,
+            Owner::Person(id, open_at) => caller.person_id == Some(id) || open_at.is_some_and(|at| at < now),
+        };
+        may_process || self.claimed_key == Some(caller.key_id)
+    }
+}
+
+impl Event {
+    /// Whether a caller may see this row now, by the rule that row security has for rows that are asked for.
+    pub fn is_for(&self, caller: &domain::Caller, now: DateTime<Utc>) -> bool {
+        let is_seen = || self.audience.is_some_and(|audience| audience.has(caller, now));
+        self.tenant_id == caller.tenant_id && (caller.sees_all_activities() || is_seen())
+    }
+}
+
 pub(crate) struct Feed {
     pub(super) ring: Ring<Arc<Event>>,
-    /// The number of sockets of each key.
-    seats: Mutex<HashMap<KeyId, (TenantId, usize)>>,
+    /// The open sockets.
+    seats: PerCaller,
     /// Wakes the feed when a socket opens.
     came: Notify,
 }
@@ -54,40 +106,27 @@ pub(crate) struct Feed {
 impl Default for Feed {
     fn default() -> Self {
         let ring = Ring::new(RING_BYTES, |event: &Arc<Event>| event.data.get().len() + 1_024);
-        Self { ring, seats: Mutex::default(), came: Notify::new() }
+        Self { ring, seats: PerCaller::default(), came: Notify::new() }
     }
 }
 
 /// The registration of one socket, until dropped.
 pub(super) struct Seat {
-    app: App,
-    key_id: KeyId,
+    _held: OfCaller,
 }
 
 impl Seat {
-    /// Registers a socket. Returns `None` if the key has too many.
-    pub fn take(app: &App, caller: &domain::Caller) -> Option<Self> {
-        let mut seats = app.feed.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, taken) = seats.entry(caller.key_id).or_insert((caller.tenant_id, 0));
-        if *taken >= MOST_SOCKETS {
-            return None;
-        }
-        *taken += 1;
-        app.feed.came.notify_one();
+    /// Registers a socket. Returns `None` if the key or its tenant has too many.
+    pub fn take(feed: &Feed, caller: &domain::Caller) -> Option<Self> {
+        let held = feed.seats.take(caller, MOST_OF_KEY, MOST_OF_TENANT)?;
+        feed.came.notify_one();
         metrics::gauge!("tributary_realtime_sockets").increment(1.0);
-        Some(Self { app: app.clone(), key_id: caller.key_id })
+        Some(Self { _held: held })
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut seats = self.app.feed.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, taken)) = seats.get_mut(&self.key_id) {
-            *taken -= 1;
-            if *taken == 0 {
-                seats.remove(&self.key_id);
-            }
-        }
         metrics::gauge!("tributary_realtime_sockets").decrement(1.0);
     }
 }
@@ -106,7 +145,7 @@ pub(crate) async fn fill(app: App) {
             () = tokio::time::sleep_until(next_look) => None,
             () = app.feed.came.notified() => None,
         };
-        let listening = app.feed.listening();
+        let listening = app.feed.seats.tenants();
         told.retain(|tenant_id, _| listening.contains(tenant_id));
         let mut changes = Changes { listening: &listening, rows: Vec::new(), is_any_missed: false };
         match first {
@@ -163,6 +202,9 @@ struct Told {
     now: HashSet<Uuid>,
     before: HashSet<Uuid>,
     turned: Option<Instant>,
+    /// The rows that the first look found. Later looks leave them out. A notice about one of them is sent all the same: it was inserted while
+    /// the first socket was being opened.
+    old: HashSet<Uuid>,
 }
 
 impl Told {
@@ -188,13 +230,14 @@ async fn tell(
 ) -> store::Result<()> {
     let mut by_tenant: HashMap<TenantId, Vec<(Op, Uuid)>> = HashMap::new();
     for tenant_id in changes.listening {
-        let is_known = told.contains_key(tenant_id);
+        let is_first = !told.contains_key(tenant_id);
+        // Known from now on, also if the look fails: the rows it would have found are then announced by the next one.
         let told = told.entry(*tenant_id).or_default();
-        if !is_known {
-            told.add(look(app, *tenant_id).await?); // rows from before anybody listened
-        } else if is_look_due {
-            let new = look(app, *tenant_id).await?.into_iter().map(|id| (Op::Insert, id));
-            by_tenant.entry(*tenant_id).or_default().extend(new);
+        if is_first && !changes.is_any_missed {
+            told.old = look(app, *tenant_id).await?.into_iter().collect();
+        } else if is_first || is_look_due {
+            let found = look(app, *tenant_id).await?.into_iter().filter(|id| !told.old.contains(id));
+            by_tenant.entry(*tenant_id).or_default().extend(found.map(|id| (Op::Insert, id)));
         }
     }
     for (tenant_id, op, id) in changes.rows {
@@ -204,6 +247,10 @@ async fn tell(
         let told = told.entry(tenant_id).or_default();
         let mut seen = HashSet::new();
         rows.retain(|(op, id)| (*op != Op::Insert || !told.has(id)) && seen.insert((std::mem::discriminant(op), *id)));
+        // One that cannot be loaded now is found by the next look.
+        for (_, id) in rows.iter().filter(|(op, _)| *op == Op::Insert) {
+            told.old.remove(id);
+        }
         for rows in rows.chunks(CHUNK) {
             load(app, tenant_id, rows).await?;
             told.add(rows.iter().filter(|(op, _)| *op == Op::Insert).map(|(_, id)| *id));
@@ -222,24 +269,25 @@ async fn load(app: &App, tenant_id: TenantId, changes: &[(Op, Uuid)]) -> store::
     let table = Table::find("activities").ok_or(store::Error::Conflict("there are no activities"))?;
     let ids: Vec<Uuid> = changes.iter().map(|(_, id)| *id).collect::<HashSet<_>>().into_iter().collect();
     let most = ROW_BYTES as i32;
-    let rows = app.env.db.session(async |conn| store::rest::rows(conn, table, tenant_id, &ids, most).await).await?;
+    let loaded = app.env.db.session(async |conn| {
+        // The rows first: one that is claimed in between is kept from those who may no longer see it.
+        let rows = store::rest::rows(conn, table, tenant_id, &ids, most).await?;
+        let openings = store::activities::openings(conn, tenant_id, &ids).await?;
+        Ok((rows, openings))
+    });
+    let (rows, openings) = loaded.await?;
     let rows: HashMap<Uuid, (Value, bool)> = rows.into_iter().map(|(id, row, is_cut)| (id, (row, is_cut))).collect();
     let at = app.env.clock.now();
     for (op, id) in changes {
         // A deleted row has a notice of its own.
         let found = rows.get(id).and_then(|(row, is_cut)| Some((row.as_object()?.clone(), *is_cut)));
         if found.is_some() || *op == Op::Delete {
-            app.feed.ring.push(Arc::new(Event::new(table, tenant_id, *op, *id, found.unwrap_or_default(), at)));
+            let mut event = Event::new(table, tenant_id, *op, *id, found.unwrap_or_default(), at);
+            event.audience = openings.get(id).map(Audience::of);
+            app.feed.ring.push(Arc::new(event));
         }
     }
     Ok(())
-}
-
-impl Feed {
-    fn listening(&self) -> HashSet<TenantId> {
-        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        seats.values().map(|(tenant_id, _)| *tenant_id).collect()
-    }
 }
 
 #[derive(Serialize)]
@@ -303,13 +351,15 @@ impl Event {
         for value in row.values_mut().filter(|value| value.is_object() || value.is_array()) {
             *value = Value::Bool(true);
         }
-        Self { tenant_id, op, row, data }
+        Self { tenant_id, op, audience: None, row, data }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::Scope;
     use serde_json::json;
+    use store::activities::OpeningOwner;
 
     use super::*;
 
@@ -335,6 +385,67 @@ mod tests {
         assert_eq!((&data["type"], &data["old_record"]), (&json!("UPDATE"), &json!({ "id": Uuid::nil() })));
         let (_, data) = event(Op::Delete, json!({}));
         assert_eq!((&data["type"], data.get("record")), (&json!("DELETE"), None));
+    }
+
+    #[test]
+    fn an_agent_hears_of_what_it_may_process_and_a_reader_of_everything() {
+        let (mut told, _) = event(Op::Insert, json!({ "id": "a" }));
+        let now: DateTime<Utc> = "2026-11-15T07:00:00Z".parse().expect("a time");
+        let (ann, bob, anns_key) = (PersonId(1), PersonId(2), KeyId::new());
+        let caller = |scope, tenant_id| domain::Caller {
+            key_id: anns_key,
+            person_id: Some(ann),
+            scopes: vec![scope],
+            ..domain::Caller::local("test", tenant_id, false)
+        };
+        let tenant_id = told.tenant_id;
+        let of = |id, allow_remote_processing| {
+            Some(OpeningOwner { id, stale_threshold_minutes: 15, allow_remote_processing })
+        };
+        let opening = |owner, minutes, is_raw, claimed_key| {
+            Some(Opening { created_at: now - chrono::TimeDelta::minutes(minutes), owner, is_raw, claimed_key })
+        };
+        let somebodys = Some(KeyId::new());
+        for (opening, is_heard) in [
+            (opening(None, 0, true, None), true),
+            (opening(None, 90, false, somebodys), true), // everyone's
+            (opening(of(ann, false), 0, true, None), true),
+            (opening(of(ann, false), 90, false, somebodys), true),
+            (opening(of(bob, true), 6, true, None), true),
+            (opening(of(bob, true), 6, true, somebodys), true), // given back
+            (opening(of(bob, true), 4, true, None), false),
+            (opening(of(bob, false), 90, true, None), false),
+            (opening(of(bob, true), 90, false, None), false), // completed or failed before keys were written down
+            (opening(of(bob, true), 90, false, somebodys), false),
+            (opening(of(bob, true), 90, false, Some(anns_key)), true), // claimed by her, or completed
+            (None, false),
+        ] {
+            told.audience = opening.as_ref().map(Audience::of);
+            assert_eq!(told.is_for(&caller(Scope::Agent, tenant_id), now), is_heard, "{opening:?}");
+            assert!(told.is_for(&caller(Scope::Read, tenant_id), now), "{opening:?}");
+            assert!(!told.is_for(&caller(Scope::Service, TenantId::new()), now), "another tenant's");
+        }
+    }
+
+    /// S32.
+    #[test]
+    fn the_keys_of_one_tenant_cannot_take_all_connections_with_sockets() {
+        let (feed, tenant_id) = (Feed::default(), TenantId::new());
+        let caller = |tenant_id| domain::Caller {
+            key_id: domain::KeyId(Uuid::now_v7()),
+            ..domain::Caller::local("test", tenant_id, false)
+        };
+        let mut seats = Vec::new();
+        for _ in 0..MOST_OF_TENANT / MOST_OF_KEY {
+            let caller = caller(tenant_id);
+            seats.extend((0..=MOST_OF_KEY).map_while(|_| Seat::take(&feed, &caller)));
+        }
+        assert_eq!(seats.len(), MOST_OF_TENANT);
+        assert!(Seat::take(&feed, &caller(tenant_id)).is_none(), "another key of the same tenant");
+        assert!(Seat::take(&feed, &caller(TenantId::new())).is_some(), "another tenant has its own");
+        assert_eq!(feed.seats.tenants(), HashSet::from([tenant_id]));
+        seats.pop();
+        assert!(Seat::take(&feed, &caller(tenant_id)).is_some(), "a place is free again");
     }
 
     #[test]

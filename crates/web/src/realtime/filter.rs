@@ -65,18 +65,18 @@ impl Filter {
 impl Test {
     fn new(table: &Table, text: &str) -> Result<Self, String> {
         let (name, rest) =
-            text.split_once('=').ok_or_else(|| format!("{text:?} is no filter such as column=eq.value"))?;
+            text.split_once('=').ok_or_else(|| format!("{text:?} is not a filter such as column=eq.value"))?;
         let column =
             table.column(name.trim()).ok_or_else(|| format!("there is no column {name:?} in {}", table.name))?;
         let Condition { is_not, operator, values, .. } =
             rest::condition(column, rest).map_err(|error| error.to_string())?;
         let (given, kind) = (values.first().map_or("", String::as_str), column.1);
         let value = unquoted(given);
-        let typed = || Typed::new(kind, &value).ok_or_else(|| format!("{value:?} is no {kind}, as {name} is"));
+        let typed = || Typed::new(kind, &value).ok_or_else(|| format!("{value:?} is not of type {kind}, as {name} is"));
         let compare = |are: &'static [Ordering]| Ok::<_, String>(Check::Compare(are, typed()?));
         let text_only = || match kind {
             "text" | "uuid" => Ok(()),
-            _ => Err(format!("{name} is no text: patterns do not apply")),
+            _ => Err(format!("{name} is not a text: patterns do not apply")),
         };
         let check = match operator {
             Operator::Is if value == "null" => Check::IsNull,
@@ -90,7 +90,7 @@ impl Test {
             Operator::Gte => compare(&[Ordering::Greater, Ordering::Equal])?,
             Operator::In => {
                 let one = |value: &String| {
-                    Typed::new(kind, value).ok_or_else(|| format!("{value:?} is no {kind}, as {name} is"))
+                    Typed::new(kind, value).ok_or_else(|| format!("{value:?} is not of type {kind}, as {name} is"))
                 };
                 Check::In(values.iter().map(one).collect::<Result<_, _>>()?)
             }
@@ -190,7 +190,7 @@ fn like(text: &str) -> String {
 fn pattern(text: &str, is_any_case: bool) -> Result<Regex, String> {
     let mut builder = RegexBuilder::new(text);
     builder.case_insensitive(is_any_case).size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
-    builder.build().map_err(|_| format!("{text:?} is no pattern, or too large a one"))
+    builder.build().map_err(|_| format!("{text:?} is not a pattern, or is too large"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! `GET /realtime/v1/websocket`: one client's socket with its topics. The cost of a client is bounded: frames, topics, subscriptions, and
-//! sockets per key. A client that does not read is cut off. A client that falls behind is disconnected and reconnects.
+//! sockets per key and per tenant. A client that does not read is cut off. A client that falls behind is disconnected and reconnects.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::api::extract::Query;
 use crate::api::rest::{self, RestError};
 use crate::app::App;
 use crate::ring::Since;
-use crate::server::Place;
+use crate::server::{CallerAddress, ConnectionPermit};
 
 const FRAME_BYTES: usize = 64 * 1024;
 /// The buffer sizes of a socket for reading and writing.
@@ -38,7 +38,7 @@ const MOST_BINDINGS: usize = 32;
 const MOST_PATTERNS: usize = 8;
 /// Clients send a heartbeat every 25 s or 30 s.
 const SILENT_FOR: Duration = Duration::from_secs(60);
-/// How often a socket checks that its key is still valid. A client may also take this long to accept a frame, because the check waits
+/// The interval at which a socket checks that its key is still valid. A client may also take this long to accept a frame, because the check waits
 /// meanwhile.
 const CHECK: Duration = Duration::from_secs(4);
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -53,27 +53,29 @@ pub(crate) struct Asked {
 /// Opens a socket for an agent's key.
 pub(crate) async fn open(
     State(app): State<App>,
-    Extension(place): Extension<Place>,
+    Extension(place): Extension<ConnectionPermit>,
+    Extension(address): Extension<CallerAddress>,
     headers: HeaderMap,
     query: Result<Query<Asked>, ApiError>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, RestError> {
     let unread = |_| RestError::bad("PGRST100", "the query cannot be read");
     let Query(Asked { apikey, vsn }) = query.map_err(unread)?;
-    let caller = rest::agent_with(&app, apikey.map(Credential::Key).or_else(|| Credential::of(&headers))).await?;
+    let shown = apikey.map(Credential::Key).or_else(|| Credential::of(&headers));
+    let caller = rest::agent_with(&app, shown, address).await?;
     let unknown = || RestError::bad("PGRST100", "vsn is 1.0.0 or 2.0.0");
     let version = Version::find(vsn.as_deref()).ok_or_else(unknown)?;
     let no_socket = |_| RestError::new(StatusCode::UPGRADE_REQUIRED, "PGRST100", "this address is for WebSockets");
     let upgrade = upgrade.map_err(no_socket)?;
-    let enough = || RestError::new(StatusCode::TOO_MANY_REQUESTS, "53300", "this key has enough sockets");
-    let seat = Seat::take(&app, &caller).ok_or_else(enough)?;
+    let enough = || RestError::too_many("this key, or its tenant, has enough sockets", 5);
+    let seat = Seat::take(&app.feed, &caller).ok_or_else(enough)?;
     let upgrade = upgrade
         .max_frame_size(FRAME_BYTES)
         .max_message_size(FRAME_BYTES)
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(BUFFER_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        Session::new(app, caller, version, socket).run().await;
+        Session::new(app, caller, address, version, socket).run().await;
         drop((seat, place));
     }))
 }
@@ -96,6 +98,7 @@ const BEHIND: End = End::Close(1013, "fell behind");
 struct Session {
     app: App,
     caller: Caller,
+    address: CallerAddress,
     version: Version,
     socket: WebSocket,
     topics: HashMap<String, Vec<Binding>>,
@@ -135,11 +138,12 @@ struct Wanted {
 }
 
 impl Session {
-    fn new(app: App, caller: Caller, version: Version, socket: WebSocket) -> Self {
+    fn new(app: App, caller: Caller, address: CallerAddress, version: Version, socket: WebSocket) -> Self {
         let mut latest = app.feed.ring.latest();
         let (seen, now) = (*latest.borrow_and_update(), Instant::now());
         let (topics, last_binding) = (HashMap::new(), 0);
-        Self { app, caller, version, socket, topics, last_binding, latest, seen, heard: now, next_check: now + CHECK }
+        let next_check = now + CHECK;
+        Self { app, caller, address, version, socket, topics, last_binding, latest, seen, heard: now, next_check }
     }
 
     async fn run(mut self) {
@@ -254,7 +258,7 @@ impl Session {
     /// A later key replaces the first. It must belong to the same tenant.
     async fn show(&mut self, token: &str) -> Result<(), RestError> {
         let shown = Credential::Key(Secret::new(token.trim()));
-        let caller = rest::agent_with(&self.app, Some(shown)).await?;
+        let caller = rest::agent_with(&self.app, Some(shown), self.address).await?;
         if caller.tenant_id != self.caller.tenant_id {
             return Err(ApiError::Unauthenticated.into());
         }
@@ -267,7 +271,7 @@ impl Session {
         let Since::New(events) = self.app.feed.ring.since(self.seen) else { return Err(BEHIND) };
         for (number, event) in events {
             self.seen = number;
-            if event.tenant_id != self.caller.tenant_id {
+            if !event.is_for(&self.caller, self.app.env.clock.now()) {
                 continue;
             }
             let told: Vec<(String, Vec<u32>)> = self

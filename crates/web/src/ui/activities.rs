@@ -4,7 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::activity::SKIPPED;
@@ -31,9 +31,10 @@ use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::api::recordings;
 use crate::app::App;
+use crate::edge::FILE_POLICY;
 
 const PAGE: i64 = 50;
-/// How many contacts the field offers.
+/// The number of contacts that the field offers.
 const OFFERED: i64 = 200;
 
 /// One line of a list.
@@ -100,7 +101,7 @@ pub(super) fn kind(r#type: ActivityType) -> &'static str {
 struct ActivityPage {
     layout: Layout,
     flash: &'static str,
-    /// Where an action returns to.
+    /// The page to which an action returns.
     here: String,
     title: String,
     card: Card,
@@ -134,7 +135,7 @@ flashes! {
         Skipped = "skipped": "It was skipped. Retry brings it back.",
         Moved = "moved": "It had moved on meanwhile, so nothing was changed. This is how it is now.",
         Linked = "linked": "Linked.",
-        Unknown = "unknown": "That is nobody, or more than one: choose a contact of the list.",
+        Unknown = "unknown": "No contact matches, or more than one does: choose one from the list.",
         NoAddress = "no-address": "No contact can be made of its address: choose one of the list.",
     }
 }
@@ -217,6 +218,7 @@ pub(crate) async fn attachment(
         file.name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_SECURITY_POLICY, FILE_POLICY.to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", name.trim_start_matches('.'))),
         (CONTENT_LENGTH, file.bytes.to_string()),
     ];
@@ -235,7 +237,7 @@ pub(crate) async fn recording(
 
 #[derive(Deserialize)]
 pub(crate) struct ActForm {
-    /// Where it was pressed.
+    /// The page on which it was pressed.
     #[serde(default)]
     back: String,
 }
@@ -309,7 +311,7 @@ fn offer(contact: &Contact) -> String {
 
 #[derive(Deserialize)]
 pub(crate) struct LinkForm {
-    /// As `offer` writes it; empty: a new contact of the activity's address.
+    /// The contact as `offer` writes it; empty: a new contact of the activity's address.
     #[serde(default)]
     contact: String,
     add_address: Option<String>,

@@ -14,9 +14,9 @@ use super::document::{MOST_TEXT_CHARS, cut};
 use super::lane::Button;
 use super::text::{Badge, When};
 
-/// How much of a transcript a list carries (`store::activities`).
+/// The number of characters of a transcript in a list (`store::activities`).
 const LISTED_CHARS: usize = 3_000;
-/// How much of a text stands for its subject when it has none.
+/// The number of characters of a text that stand for its subject when it has none.
 const TITLE_CHARS: usize = 80;
 
 pub(super) struct Card {
@@ -62,7 +62,7 @@ pub(super) struct Doing {
 
 pub(super) struct Failure {
     pub words: String,
-    /// How often it was tried, and what happens next.
+    /// The number of attempts, and what happens next.
     pub note: String,
     pub times: Vec<When>,
 }
@@ -210,7 +210,7 @@ fn in_words(r#type: &str) -> &str {
         "ValidationError" => "What it carries could not be read",
         activity::ABANDONED => "Every agent that took it fell silent",
         activity::SKIPPED => "Nobody shall process it",
-        "" | "Error" => "It failed",
+        "" | activity::PLAIN_ERROR => "It failed",
         other => other,
     }
 }
@@ -223,7 +223,7 @@ fn next(activity: &Activity, error_type: &str, timestamp: &str) -> (&'static str
     let failed_at = DateTime::parse_from_rfc3339(timestamp).map_or(activity.updated_at, |at| at.with_timezone(&Utc));
     let retries = activity.metadata.get("retry_count").and_then(Value::as_i64).unwrap_or(0);
     match activity::after_failure(error_type, failed_at, activity.created_at, retries) {
-        AfterFailure::Retried(at) => ("tried again by itself", Some(at)),
+        AfterFailure::Retried(at) => ("retried automatically", Some(at)),
         AfterFailure::GivenUp(at) => ("will be given up", Some(at)),
         AfterFailure::Nothing => ("", None),
     }
@@ -266,7 +266,7 @@ mod tests {
             (failure.words, failure.note, failure.times.len())
         };
         let words = "The language model could not be asked: 503".to_owned();
-        let again = (words.clone(), "tried 2 times, tried again by itself".to_owned(), 1);
+        let again = (words.clone(), "tried 2 times, retried automatically".to_owned(), 1);
         let ends = (words.clone(), "tried 2 times, will be given up".to_owned(), 1);
         assert_eq!(told(&failed(away.clone(), 2, 22)), again);
         assert_eq!(told(&failed(away.clone(), 3, 1)), ends, "three times were enough");

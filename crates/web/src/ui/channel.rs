@@ -95,7 +95,7 @@ pub(crate) async fn show(
     });
     let (channel, secrets, events, refusals) = loaded.await?.ok_or(ApiError::NotFound("channel"))?;
     let now = app.env.clock.now();
-    let spec = app.env.channel_providers.find(&channel.provider_code).map_err(engine::channels::Error::from)?;
+    let spec = app.env.channel_providers.find(&channel.provider_code).map_err(engine::ActError::from)?;
     let mut shown = Vec::new();
     if let Some(secrets) = &secrets {
         shown.push(("Webhook URL".to_owned(), (spec.url)(&app.env.config.base_url(), secrets)));

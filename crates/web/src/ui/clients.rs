@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::ClientId;
+use domain::document::CONTACT;
 use domain::shown::{clipped, money, plural, shown_lines};
 use engine::clients::{self, WholeClient};
 use engine::lanes::client_facts::{label, said};
@@ -24,9 +25,9 @@ use crate::app::App;
 
 const HERE: &str = "/clients";
 const LISTED: i64 = 200;
-/// How many people of a client are shown.
+/// The number of people of a client that are shown.
 const PEOPLE: usize = 25;
-/// How many documents of a fact are named at once; the rest is folded away.
+/// The number of documents of a fact that are named at once; the rest is folded away.
 const NAMED: usize = 4;
 
 #[derive(Template)]
@@ -49,7 +50,7 @@ struct ClientRow {
     kind: &'static str,
     source: String,
     known: String,
-    /// How many others there are of its name.
+    /// The number of other clients of its name.
     others: Option<String>,
     at: When,
 }
@@ -77,12 +78,12 @@ impl ClientRow {
     }
 }
 
-/// Which record it is made of.
+/// The kind of record it is made of.
 fn kind(client: &Client) -> &'static str {
-    match client.external_id.as_deref().and_then(|id| id.split_once(':')) {
-        Some(("company", _)) => "Company",
-        Some(("contact", _)) => "Contact",
-        Some(("customer", _)) => "Customer",
+    match client.record_kind() {
+        Some("company") => "Company",
+        Some(CONTACT) => "Contact",
+        Some("customer") => "Customer",
         Some(_) => "Record",
         None => "Written by hand",
     }
@@ -135,7 +136,7 @@ struct ClientPage {
     summary: Option<FactPart>,
     /// Its name and its page; none: a person wrote it.
     source: Option<(String, String)>,
-    /// The record that it is made of, and its own text as search finds it.
+    /// The record that it is made of, and its own document.
     records: Vec<(String, &'static str)>,
     at: When,
     facts: Vec<FactPart>,
@@ -194,7 +195,7 @@ pub(crate) async fn show(
     };
     let record = cited.values().find(|cited| Some(&cited.external_id) == client.external_id.as_ref());
     let record = record.map(|cited| (format!("/documents/{}", cited.id), "its record"));
-    let text = client.document_id.map(|id| (format!("/documents/{id}"), "as search finds it"));
+    let text = client.document_id.map(|id| (format!("/documents/{id}"), "its document"));
     let (people, others): (Vec<&Client>, Vec<&Client>) = alike.iter().partition(|other| other.is_contact());
     html(&ClientPage {
         layout: Layout::new(&visitor, now, name.clone(), HERE),

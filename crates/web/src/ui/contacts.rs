@@ -16,7 +16,7 @@ use super::activities::DoneQuery;
 use super::card::Card;
 use super::layout::Layout;
 use super::text::When;
-use super::{Posted, Visitor, feed, html};
+use super::{Posted, Visitor, feed, forgotten, html};
 use crate::api::contacts::ContactsQuery;
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
@@ -136,9 +136,13 @@ struct ContactPage {
     cards: Vec<Card>,
     newest: Option<String>,
     older: Option<String>,
-    /// Where an action returns to.
+    /// The page to which an action returns.
     here: String,
     may_act: bool,
+    is_being_forgotten: bool,
+    /// Where its form goes, and how much forgetting it would remove.
+    forget_href: String,
+    counted: String,
     csrf: String,
 }
 
@@ -160,6 +164,7 @@ pub(crate) async fn show(
         Some(before) => format!("/contacts/{id}?before={before}"),
         None => format!("/contacts/{id}"),
     };
+    let counted = engine::contacts::count(&app.env, &visitor, id).await?;
     let now = app.env.clock.now();
     let text = |label, field: &Option<String>| {
         field.as_deref().filter(|text| !text.is_empty()).map(|text| (label, clipped(text, 100)))
@@ -177,6 +182,23 @@ pub(crate) async fn show(
         older: timeline.last.map(|last| at(Some(ActivityId(last)))),
         here: at(before),
         may_act: visitor.may(Scope::Write),
+        is_being_forgotten: engine::contacts::is_being_forgotten(&app.env, &visitor, id).await?,
+        forget_href: format!("/contacts/{id}/forget"),
+        counted: engine::forgetting::counted(&counted),
         csrf: visitor.csrf(),
     })
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Nothing {}
+
+pub(crate) async fn forget(
+    State(app): State<App>,
+    Path(id): Path<i64>,
+    posted: Posted<Nothing>,
+) -> Result<Response, ApiError> {
+    let Posted { caller, form: Nothing {} } = posted;
+    caller.need(Scope::Write)?;
+    engine::contacts::forget(&app.env, &caller, ContactId(id)).await?;
+    Ok(forgotten::Flash::Asked.back(forgotten::HERE))
 }

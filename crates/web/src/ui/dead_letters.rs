@@ -30,12 +30,12 @@ struct DeadLettersPage {
     layout: Layout,
     flash: &'static str,
     letters: Vec<Letter>,
-    /// Of all that are shown, as the form sends them.
+    /// The ids of all shown activities, as the form sends them.
     ids: String,
     all: String,
     newest: Option<String>,
     older: Option<String>,
-    /// Where an action returns to.
+    /// The page to which an action returns.
     here: String,
     may_act: bool,
     csrf: String,
@@ -101,7 +101,7 @@ pub(crate) async fn show(
 
 #[derive(Deserialize)]
 pub(crate) struct ReplayForm {
-    /// Of activities, with commas between.
+    /// The ids of activities, with commas between.
     ids: String,
     #[serde(default)]
     back: String,

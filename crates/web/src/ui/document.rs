@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
@@ -20,6 +20,7 @@ use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::Path;
 use crate::app::App;
+use crate::edge::FILE_POLICY;
 
 /// Originals up to here are shown on the page; larger ones are behind their link.
 const MOST_ORIGINAL_BYTES: u64 = 256 * 1024;
@@ -40,7 +41,7 @@ struct DocumentPage {
     client: Option<String>,
     /// Its tombstone, and nothing else.
     is_deleted: bool,
-    /// Something will still happen to it by itself.
+    /// The document will still change automatically.
     is_live: bool,
     original: Original,
     metadata: String,
@@ -75,7 +76,7 @@ struct ChunkRow {
     text: String,
 }
 
-/// Something that happened, or is going to.
+/// A step that happened or will happen.
 struct Step {
     /// Drawn as done, waiting or wrong.
     tone: &'static str,
@@ -148,6 +149,7 @@ pub(crate) async fn original(
     let bytes = bytes.ok_or(ApiError::NotFound("original"))?;
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_SECURITY_POLICY, FILE_POLICY.to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{}.original\"", document.id)),
     ];
     Ok((headers, bytes))
@@ -220,13 +222,13 @@ async fn load_original(
             Original { what: format!("The record as it came {from}"), facts: Vec::new(), body: pretty(payload), href }
         }
         None if document.document_type == DocumentType::Client => Original {
-            what: format!("What records {from} say of one client: its page names them"),
+            what: format!("The facts about one client in records {from}; its page names them"),
             facts: Vec::new(),
             body: String::new(),
             href: None,
         },
         None => Original {
-            what: format!("A note {from}: its text is all there is"),
+            what: format!("A note {from}, which has no other original than its text"),
             facts: Vec::new(),
             body: String::new(),
             href: None,
@@ -286,7 +288,7 @@ fn facts(document: &Document, now: DateTime<Utc>) -> Vec<Fact> {
     facts
 }
 
-/// As PostgreSQL calls it; `simple` knows no language's endings.
+/// The language as PostgreSQL calls it; `simple` knows no language's endings.
 fn language(lang: &str) -> String {
     match lang.rsplit('.').next().unwrap_or(lang) {
         "simple" => "not recognised".into(),
@@ -334,12 +336,12 @@ fn steps(document: &Document, n_embedded: usize, activity: Option<&Activity>, no
     steps
 }
 
-/// How it came to be here, before the name of its source.
+/// The words for its origin, which stand before the name of its source.
 fn origin(document: &Document) -> &'static str {
     match document.source_metadata.get("provider") {
         Some(_) => "Read from",
-        None if document.document_type == DocumentType::Client => "Made of the records of",
-        None => "Handed in to",
+        None if document.document_type == DocumentType::Client => "Made from the records of",
+        None => "Added to",
     }
 }
 
@@ -391,7 +393,7 @@ fn readable(body: &[u8]) -> String {
     }
 }
 
-/// Nothing for what says nothing.
+/// A value as indented JSON; empty for an empty value.
 fn pretty(value: &Value) -> String {
     match value {
         Value::Object(fields) if fields.is_empty() => String::new(),

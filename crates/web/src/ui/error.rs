@@ -12,7 +12,7 @@ struct ErrorPage {
     layout: Layout,
     title: String,
     what_to_do: String,
-    /// Where to go from here.
+    /// A link to go on from here.
     way: (&'static str, &'static str),
     retries: bool,
     status: u16,
@@ -24,14 +24,14 @@ pub(crate) fn page(problem: &Problem, is_repeatable: bool) -> String {
     let retries = problem.status == 503 && is_repeatable;
     let (title, what_to_do) = match problem.r#type {
         "/problems/database-away" if is_repeatable => {
-            (problem.title.clone(), "The database is away; this page retries by itself. Nothing is lost meanwhile.".to_owned())
+            (problem.title.clone(), "The database is away; this page retries automatically. Nothing is lost meanwhile.".to_owned())
         }
         "/problems/database-away" => {
             (problem.title.clone(), "It is not certain that your change was made. Go back, look, and try again.".to_owned())
         }
         "/problems/unauthenticated" => (problem.title.clone(), "Your session has ended. Sign in again, then repeat it.".to_owned()),
         "/problems/not-found" => {
-            (problem.title.clone(), "It may have moved on or been removed, or belong to somebody else.".to_owned())
+            (problem.title.clone(), "It may have been moved or removed, or it belongs to somebody else.".to_owned())
         }
         "/problems/internal" => (
             problem.title.clone(),
@@ -78,10 +78,10 @@ mod tests {
     #[test]
     fn every_page_says_what_happened_and_names_its_request() {
         for (kind, status, is_repeatable, says) in [
-            ("/problems/database-away", 503, true, "this page retries by itself"),
+            ("/problems/database-away", 503, true, "this page retries automatically"),
             ("/problems/database-away", 503, false, "It is not certain that your change was made"),
             ("/problems/unauthenticated", 401, true, "Sign in again"),
-            ("/problems/not-found", 404, true, "It may have moved on"),
+            ("/problems/not-found", 404, true, "It may have been moved"),
             ("/problems/internal", 500, true, "tributary doctor"),
             ("/problems/conflict", 409, true, "The source is paused."),
         ] {
@@ -100,6 +100,7 @@ mod tests {
         assert!(!refreshes(503, false) && !refreshes(500, true));
     }
 
+    /// S15.
     #[test]
     fn a_detail_is_shown_and_never_obeyed() {
         let html = page(&problem("/problems/malformed", 400, Some("<script>alert(1)</script>\u{202e}")), false);

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use domain::shown::{clipped, plural};
+use domain::shown::{clipped, counted};
 use domain::{ActivityId, PersonId, Scope};
 use engine::waiting::Overview;
 use serde::Deserialize;
 use store::activities::{self, Of, Wanted};
+use store::queue::MOST_COUNTED;
 use store::{contacts, dead_letters};
 use uuid::Uuid;
 
@@ -72,7 +73,7 @@ struct FeedPage {
     cards: Vec<Card>,
     newest: Option<String>,
     older: Option<String>,
-    /// Where an action returns to.
+    /// The page to which an action returns.
     here: String,
     may_act: bool,
     csrf: String,
@@ -115,7 +116,11 @@ pub(crate) async fn show(
         flash: query.done.in_words(),
         tabs: tabs(&overview, visitor.person_id, query.person),
         people: choices(&overview, query.person),
-        dead: if dead == 0 { String::new() } else { plural(dead, "dead letter", "dead letters") },
+        dead: match dead {
+            0 => String::new(),
+            1 => "1 dead letter".into(),
+            dead => format!("{} dead letters", counted(dead, MOST_COUNTED)),
+        },
         cards,
         newest: query.before.map(|_| address(query.person, None)),
         older: last.map(|last| address(query.person, Some(ActivityId(last)))),

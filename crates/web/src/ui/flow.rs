@@ -1,10 +1,11 @@
 //! The flow of events as Home draws it: the last hour minute by minute, today's numbers, and the newest items with their state.
 
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, number, plural};
-use domain::{Caller, ProcessingStatus};
+use domain::shown::{clipped, counted, number, plural};
+use domain::{Caller, DocumentType, ProcessingStatus};
 use store::activities::{self, Flow, Unremembered};
 use store::memory::{Listed, Totals, documents};
+use store::queue::MOST_COUNTED;
 
 use super::home::Tile;
 use super::text::{Badge, When};
@@ -46,7 +47,7 @@ pub(super) struct NewestRow {
     pub kind: String,
     pub source: String,
     pub at: When,
-    /// By which the list is sorted.
+    /// The time by which the list is sorted.
     time: DateTime<Utc>,
 }
 
@@ -76,23 +77,30 @@ fn tiles(flow: Flow, totals: Totals) -> Vec<Tile> {
     let tile = |label, n: i64, note: &str, href: &str, tone| Tile {
         href: href.into(),
         label,
-        value: number(n),
+        value: counted(n, MOST_COUNTED),
         note: note.into(),
         tone: if n > 0 { tone } else { "" },
     };
+    let events = |n: i64| if n == 1 { "event" } else { "events" };
+    let remembered = |note| tile("Remembered", totals.documents, note, "/search", "");
     vec![
-        tile("Arrived today", flow.today, "events since midnight UTC", "/activities", ""),
+        tile("Arrived today", flow.today, &format!("{} since midnight UTC", events(flow.today)), "/activities", ""),
         tile("Waiting", flow.waiting, "for an agent", "/nodes", ""),
-        tile("Failed", flow.failed, "events given up", "/dead-letters", "bad"),
-        tile("Remembered", totals.documents, "documents", "/search", ""),
-        tile("Waiting for vectors", totals.pending, "found by their words", "/queues/embed", "warn"),
+        tile("Failed", flow.failed, &format!("{} given up", events(flow.failed)), "/dead-letters", "bad"),
+        match totals.documents {
+            1 => remembered("document"),
+            n if totals.is_of_last_count() => Tile { value: number(n), ..remembered("documents at the last count") },
+            _ => remembered("documents"),
+        },
+        tile("Waiting for vectors", totals.pending, "found only by keyword", "/queues/embed", "warn"),
     ]
 }
 
 impl Chart {
-    /// Of counts a minute, the oldest first.
+    /// Makes the chart of counts per minute, the oldest first. Each stops at [`MOST_COUNTED`].
     fn new(per_minute: &[i64]) -> Self {
         let most = per_minute.iter().copied().max().unwrap_or(0).max(1);
+        let is_more = most >= MOST_COUNTED;
         let last = per_minute.len().saturating_sub(1);
         let bar = |(index, n): (usize, &i64)| {
             // A single event among thousands is still seen.
@@ -101,7 +109,8 @@ impl Chart {
                 0 => "in this minute".to_owned(),
                 minutes => format!("{minutes} min ago"),
             };
-            Bar { x: index * BAR_WIDTH + 1, y: CHART_HEIGHT - height, height, label: format!("{} {when}", number(*n)) }
+            let label = format!("{} {when}", counted(*n, MOST_COUNTED));
+            Bar { x: index * BAR_WIDTH + 1, y: CHART_HEIGHT - height, height, label }
         };
         let sum: i64 = per_minute.iter().sum();
         Self {
@@ -110,9 +119,14 @@ impl Chart {
             bars: per_minute.iter().enumerate().filter(|(_, n)| **n > 0).map(bar).collect(),
             summary: match sum {
                 0 => "Nothing arrived in the last hour".into(),
+                sum if is_more => format!("{}+ events in the last hour", number(sum)),
                 sum => format!("{} in the last hour", plural(sum, "event", "events")),
             },
-            peak: if sum == 0 { String::new() } else { format!("at most {} a minute", number(most)) },
+            peak: match sum {
+                0 => String::new(),
+                _ if is_more => format!("{} in some minutes", counted(most, MOST_COUNTED)),
+                _ => format!("at most {} a minute", number(most)),
+            },
         }
     }
 }
@@ -145,7 +159,7 @@ impl NewestRow {
             }),
             title: clipped(&title, 120),
             href: format!("/activities/{}", activity.id),
-            kind: format!("activity.{}", clipped(&activity.r#type, 60)),
+            kind: DocumentType::Activity(activity.r#type).to_string(),
             source: clipped(&activity.source_name, 60),
             at: When::new(activity.created_at, now),
             time: activity.created_at,
@@ -161,18 +175,49 @@ mod tests {
     fn bars_are_as_high_as_their_share_of_the_most() {
         let mut per_minute = vec![0; 60];
         per_minute[0] = 1;
-        per_minute[58] = 1_000;
-        per_minute[59] = 500;
+        per_minute[58] = 900;
+        per_minute[59] = 450;
         let chart = Chart::new(&per_minute);
         let drawn: Vec<_> = chart.bars.iter().map(|bar| (bar.x, bar.y, bar.height, bar.label.as_str())).collect();
         assert_eq!(
             drawn,
-            [(1, 78, 2, "1 59 min ago"), (581, 0, 80, "1,000 1 min ago"), (591, 40, 40, "500 in this minute")]
+            [(1, 78, 2, "1 59 min ago"), (581, 0, 80, "900 1 min ago"), (591, 40, 40, "450 in this minute")]
         );
         assert_eq!(
             (chart.summary.as_str(), chart.peak.as_str()),
-            ("1,501 events in the last hour", "at most 1,000 a minute")
+            ("1,351 events in the last hour", "at most 900 a minute")
         );
+    }
+
+    #[test]
+    fn what_was_not_counted_to_the_end_is_at_least_so_many() {
+        let chart = Chart::new(&[1, MOST_COUNTED]);
+        assert_eq!(chart.bars[1].label, "1,000+ in this minute");
+        assert_eq!(
+            (chart.summary.as_str(), chart.peak.as_str()),
+            ("1,001+ events in the last hour", "1,000+ in some minutes")
+        );
+        let flow = Flow { today: 1_000, waiting: 999, ..Flow::default() };
+        let shown = |documents| -> Vec<(String, String)> {
+            let tiles = tiles(flow, Totals { documents, pending: 1_000 });
+            tiles.into_iter().map(|tile| (tile.value, tile.note)).collect()
+        };
+        let values: Vec<String> = shown(1_000).into_iter().map(|(value, _)| value).collect();
+        assert_eq!(values, ["1,000+", "999", "0", "1,000+", "1,000+"]);
+        assert_eq!(shown(12_345)[3], ("12,345".to_owned(), "documents at the last count".to_owned()));
+    }
+
+    #[test]
+    fn one_is_singular() {
+        let notes = |n: i64| -> Vec<String> {
+            let flow = Flow { today: n, failed: n, ..Flow::default() };
+            tiles(flow, Totals { documents: n, pending: 0 }).into_iter().map(|tile| tile.note).collect()
+        };
+        let expected =
+            ["event since midnight UTC", "for an agent", "event given up", "document", "found only by keyword"];
+        assert_eq!(notes(1), expected);
+        assert_eq!(notes(2)[..1], ["events since midnight UTC"]);
+        assert_eq!(notes(0)[2..4], ["events given up", "documents"]);
     }
 
     #[test]

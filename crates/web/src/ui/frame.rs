@@ -3,16 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use domain::Scope;
+use engine::keys::{self, FrameKey};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Posted;
 use crate::api::error::ApiError;
 use crate::app::App;
-
-/// Keys of one person for one site that are good at once: the site may be open in several tabs and on several devices, and what was claimed with
-/// a key is completed with it.
-const KEPT: i64 = 4;
 
 #[derive(Deserialize)]
 pub(crate) struct Framed {
@@ -34,16 +31,10 @@ pub(crate) async fn tell(State(app): State<App>, posted: Posted<Framed>) -> Resu
             .ok_or(ApiError::Forbidden("this site may not show these pages; EMBED_ORIGINS says which may"))?,
     };
     caller.need(Scope::Agent)?; // or a key that may only look would make itself another
-    let person_id = caller.person_id.ok_or(ApiError::Forbidden("this key belongs to nobody who could have agents"))?;
-    let (tenant_id, name) = (caller.tenant_id, format!("frame {origin}"));
-    let made = app.env.db.write(async |tx| {
-        let revoked = store::keys::revoke_older(tx, tenant_id, person_id, &name, KEPT - 1).await?;
-        let made = store::keys::create(tx, tenant_id, Some(person_id), &name, &[Scope::Agent]).await?;
-        Ok::<_, ApiError>((revoked, made))
-    });
-    let (revoked, (id, secret)) = made.await?;
+    let person_id =
+        caller.person_id.ok_or(ApiError::Forbidden("this key belongs to no person, so it has no agents"))?;
+    let FrameKey { secret, revoked } = keys::create_for_frame(&app.env, &caller, person_id, origin).await?;
     revoked.into_iter().for_each(|id| app.callers.forget(id));
-    tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "key {id} was made for a frame of {origin} by key {}", caller.key_id);
     let payload = json!({
         "appName": "atomic-crm",
         "url": app.env.config.base_url(),

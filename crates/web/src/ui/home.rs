@@ -4,11 +4,12 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, number, shown, span};
+use domain::shown::{clipped, counted, interval, number, shown};
 use engine::health::Overview;
 use engine::sources::{Watched, watch};
 use engine::{lanes, workers};
 use store::alerts::Finding;
+use store::queue::MOST_COUNTED;
 use store::schedules::Schedule;
 use store::workers::Health;
 
@@ -21,7 +22,7 @@ use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::app::App;
 
-/// How many of the latest events of sources are shown.
+/// The number of latest events of sources that are shown.
 const EVENTS: i64 = 8;
 
 #[derive(Template)]
@@ -44,9 +45,9 @@ struct HomePage {
 
 struct FindingRow {
     what: String,
-    /// In parts; true for what a person types.
+    /// The action to take, in parts; true for a part that a person types.
     todo: Vec<(bool, String)>,
-    /// Where to do it; none when that is not on a page.
+    /// Links to where it is done; none when that is not on a page.
     links: Vec<(String, String)>,
 }
 
@@ -153,14 +154,14 @@ fn tiles(overview: &Overview, operates: bool) -> Vec<Tile> {
     let sum = |of: fn(&store::queue::Counts) -> i64| overview.queues.iter().map(of).sum::<i64>();
     let items: [(&'static str, i64, &str, &'static str); 5] = [
         ("Waiting", sum(|c| c.waiting), "due or soon due", ""),
-        ("Working", sum(|c| c.working), "in a worker's hands", ""),
-        ("Failed", sum(|c| c.failed), "retried by themselves", "warn"),
+        ("Working", sum(|c| c.working), "claimed by a worker", ""),
+        ("Failed", sum(|c| c.failed), "retried automatically", "warn"),
         ("Parked", sum(|c| c.parked), "wait for a time or an event", ""),
         ("Dead", sum(|c| c.dead), "wait for you", "bad"),
     ];
     for (label, n, note, tone) in items {
         let tone = if n > 0 { tone } else { "" };
-        tiles.push(Tile { href: "/queues".into(), label, value: number(n), note: note.into(), tone });
+        tiles.push(Tile { href: "/queues".into(), label, value: counted(n, MOST_COUNTED), note: note.into(), tone });
     }
     tiles
 }
@@ -175,7 +176,7 @@ impl ScheduleRow {
         Self {
             name: shown(&schedule.name),
             what: known.map_or("belongs to a newer version", |entry| entry.what),
-            every: span(schedule.every_secs as i64),
+            every: interval(schedule.every_secs as i64),
             next: When::new(schedule.next_run_at, now),
             last: When::maybe(schedule.last_run_at, now),
             error,

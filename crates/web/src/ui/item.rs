@@ -136,10 +136,10 @@ fn story(item: &Item) -> String {
             format!("{by} works on it. If that worker falls silent, another takes it over when the lease ends.")
         }
         ItemState::Failed => {
-            format!("Failed after {attempts}; it will be tried again by itself, or at once with Retry.")
+            format!("Failed after {attempts}; it will be retried automatically, or at once with Retry.")
         }
         ItemState::Parked if item.due_at.is_some() => {
-            "Left its queue to wait; it comes back by itself when its time has come.".into()
+            "Left its queue to wait; it comes back automatically when its time has come.".into()
         }
         ItemState::Parked => "Left its queue until what it waits for happens, or you press Retry.".into(),
         ItemState::Dead => {
@@ -214,8 +214,8 @@ mod tests {
         for (state, says) in [
             (ItemState::Waiting, "Waits for a free worker."),
             (ItemState::Working, "box:7⟨U+202E⟩ works on it."),
-            (ItemState::Failed, "Failed after 1 attempt; it will be tried again"),
-            (ItemState::Parked, "comes back by itself"),
+            (ItemState::Failed, "Failed after 1 attempt; it will be retried automatically"),
+            (ItemState::Parked, "comes back automatically"),
             (ItemState::Dead, "Given up after 1 attempt."),
             (ItemState::Skipped, "Need not be done."),
             (ItemState::Cancelled, "Was stopped."),

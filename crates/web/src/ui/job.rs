@@ -38,7 +38,7 @@ struct JobPage {
     story: String,
     todo: String,
     doing: Option<Doing>,
-    /// Something will still happen to it by itself.
+    /// The job will still change automatically.
     is_live: bool,
     note: String,
     facts: Vec<Fact>,
@@ -74,7 +74,7 @@ pub(super) struct JobRow {
     pub records: String,
     /// Records that could not be read; empty: none.
     pub failed: String,
-    /// Why it failed or what it does; empty: it went well.
+    /// The reason why it failed, or its current step; empty: it went well.
     pub why: String,
 }
 
@@ -189,12 +189,12 @@ fn state(status: JobStatus) -> (&'static str, &'static str) {
 
 fn story(status: JobStatus) -> &'static str {
     match status {
-        JobStatus::Pending => "Waits for its turn.",
-        JobStatus::Running => "A worker has it in hand. If that worker dies, another goes on from the last page.",
-        JobStatus::Completed => "Came to its end.",
-        JobStatus::Failed => "Was given up. What it read until then is kept; Retry goes on where it stopped.",
-        JobStatus::Paused => "Stopped where it is; it goes on from there when its source is resumed.",
-        JobStatus::Cancelled => "Was ended by a person. What it read until then is kept.",
+        JobStatus::Pending => "It waits for its turn.",
+        JobStatus::Running => "A worker runs it. If that worker dies, another goes on from the last page.",
+        JobStatus::Completed => "Finished.",
+        JobStatus::Failed => "It was given up. The records read until then are kept; Retry goes on where it stopped.",
+        JobStatus::Paused => "It is stopped, and goes on from there when its source is resumed.",
+        JobStatus::Cancelled => "A person ended it. The records read until then are kept.",
     }
 }
 
@@ -252,7 +252,7 @@ fn facts(job: &Job, now: DateTime<Utc>) -> Vec<Fact> {
     .collect()
 }
 
-/// How long it took, or has taken so far; none before it began.
+/// The seconds it took, or has taken so far; none before it began.
 fn secs(job: &Job, now: DateTime<Utc>) -> Option<i64> {
     let began = job.started_at?;
     Some((job.finished_at.unwrap_or(now) - began).num_seconds().max(0))

@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::item::Action;
-use domain::shown::{clipped, number, plural};
+use domain::shown::{clipped, counted, number, plural};
 use domain::{ItemId, ItemState, Scope};
 use engine::items;
 use serde::Deserialize;
-use store::queue::{Counts, Item, Page};
+use store::queue::{Counts, Item, MOST_COUNTED, Page};
 
 use super::item::Flash;
 use super::layout::Layout;
@@ -31,7 +31,7 @@ struct LanePage {
     rows: Vec<Row>,
     empty: &'static str,
     csrf: String,
-    /// Where an action returns to.
+    /// The page to which an action returns.
     here: String,
     older: Option<String>,
     newest: Option<String>,
@@ -115,7 +115,7 @@ fn tabs(counts: &Counts, current: Option<ItemState>) -> Vec<Tab> {
     let tab = |label, state: Option<ItemState>, n| Tab {
         href: address(&counts.lane, state, None),
         label,
-        count: number(n),
+        count: counted(n, MOST_COUNTED),
         is_current: state == current,
     };
     let states = labels.into_iter().zip(ItemState::ALL).map(|(label, state)| tab(label, Some(state), counts.of(state)));
@@ -180,7 +180,7 @@ pub(super) fn actions(item: &Item) -> Vec<Button> {
 
 fn empty(state: Option<ItemState>) -> &'static str {
     match state {
-        None => "Nothing is in this lane. What is done leaves it; what arrives shows up here by itself.",
+        None => "This lane has no items. Finished items leave it; new items appear here automatically.",
         Some(ItemState::Waiting) => "Nothing waits: the workers keep up.",
         Some(ItemState::Working) => "No worker holds anything right now.",
         Some(ItemState::Failed) => "Nothing has failed.",
@@ -213,8 +213,8 @@ mod tests {
         let counts = Counts { lane: "upkeep".into(), waiting: 2, dead: 1_000, ..Counts::default() };
         let tabs = tabs(&counts, Some(ItemState::Dead));
         let counted: Vec<_> = tabs.iter().map(|tab| (tab.label, tab.count.as_str(), tab.is_current)).collect();
-        assert_eq!(counted[0], ("All", "1,002", false));
-        assert_eq!(counted[5], ("Dead", "1,000", true));
+        assert_eq!(counted[0], ("All", "1,000+", false));
+        assert_eq!(counted[5], ("Dead", "1,000+", true));
         assert_eq!(counted.len(), 8);
     }
 }

@@ -16,6 +16,7 @@ const NAV: &[Section] = &[
     Section { href: "/clients", label: "Clients", icon: "clients", is_operators: false },
     Section { href: "/settings/channels", label: "Channels", icon: "channels", is_operators: false },
     Section { href: "/queues", label: "Queues", icon: "queues", is_operators: false },
+    Section { href: "/settings/tenants", label: "Tenants", icon: "tenants", is_operators: true },
     Section { href: "/workers", label: "Workers", icon: "workers", is_operators: true },
 ];
 
@@ -29,7 +30,7 @@ struct Section {
 
 pub(super) struct Layout {
     pub title: String,
-    /// Where style, script and icon lie.
+    /// The path of style, script and icon.
     pub assets: &'static str,
     /// The server's time, by which the script tells ages.
     pub now: String,

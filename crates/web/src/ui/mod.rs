@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub(crate) mod feed;
 mod flash;
 mod flow;
+pub(crate) mod forgotten;
 pub(crate) mod frame;
 pub(crate) mod home;
 pub(crate) mod item;
@@ -27,6 +28,7 @@ pub(crate) mod search;
 pub(crate) mod signin;
 pub(crate) mod source;
 pub(crate) mod sources;
+pub(crate) mod tenants;
 mod text;
 pub(crate) mod workers;
 
@@ -41,7 +43,7 @@ use domain::Scope;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::auth::{Caller, Credential};
+use crate::api::auth::{Caller, Credential, address_of};
 use crate::api::error::ApiError;
 use crate::api::extract::Form;
 use crate::api::origin;
@@ -87,7 +89,7 @@ impl FromRequestParts<App> for Visitor {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return Err(ApiError::MethodNotAllowed);
         }
-        let caller = Caller::of(&parts.headers, app).await?;
+        let caller = Caller::of(&parts.headers, address_of(&parts.extensions), app).await?;
         caller.need(Scope::Read)?;
         Ok(Self(caller))
     }
@@ -111,7 +113,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Posted<T> {
     type Rejection = ApiError;
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let headers = request.headers().clone();
-        let caller = Caller::of(&headers, app).await?;
+        let caller = Caller::of(&headers, address_of(request.extensions()), app).await?;
         let Credential::Session(session) = &caller.credential else { return Err(ApiError::CrossSite) };
         let Form(Sent { csrf, form }) = Form::from_request(request, app).await?;
         origin::check(&headers, app.env.config.public_url.as_deref(), session, &csrf)?;

@@ -32,9 +32,9 @@ struct NodesPage {
     tiles: Vec<Tile>,
     built_in: &'static str,
     cards: Vec<NodeCard>,
-    /// Of somebody's: the built-in agent is none.
+    /// A person's device has connected; the built-in agent does not count.
     has_device: bool,
-    /// Where agents find this server.
+    /// The URL at which agents find this server.
     url: String,
     may_act: bool,
     csrf: String,
@@ -113,14 +113,14 @@ fn tiles(overview: &Overview) -> Vec<Tile> {
         tile(
             "Could be claimed now",
             count(claimable.now()),
-            if parts.is_empty() { "nothing waits for who is there".into() } else { parts.join(", ") },
+            if parts.is_empty() { "nothing waits for the agents online".into() } else { parts.join(", ") },
             "",
         ),
         tile("Wait for their owner", count(claimable.later), "others may take them later".into(), ""),
         tile(
             "No agent for them",
             count(claimable.nobody),
-            "none is online that could".into(),
+            "no suitable agent is online".into(),
             if claimable.nobody > 0 { "bad" } else { "" },
         ),
         tile(
@@ -167,7 +167,7 @@ impl NodeCard {
 pub(crate) struct ChangeForm {
     #[serde(default, deserialize_with = "blank_is_none")]
     enabled: Option<bool>,
-    /// As it was typed.
+    /// The number as it was typed.
     concurrency: Option<String>,
 }
 

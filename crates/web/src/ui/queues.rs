@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::ItemState;
-use domain::shown::number;
+use domain::shown::counted;
 use engine::items;
-use store::queue::Counts;
+use store::queue::{Counts, MOST_COUNTED};
 
 use super::layout::Layout;
 use super::text::When;
@@ -56,7 +56,7 @@ impl LaneRow {
         let cells = shown.map(|(label, state, tone)| Cell {
             label,
             href: format!("{href}?state={state}"),
-            count: number(counts.of(state)),
+            count: counted(counts.of(state), MOST_COUNTED),
             tone: if counts.of(state) == 0 { "zero" } else { tone },
         });
         Self { lane: counts.lane.clone(), href, cells: cells.into(), oldest_due: When::maybe(counts.oldest_due, now) }

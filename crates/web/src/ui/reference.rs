@@ -1,6 +1,7 @@
 //! The API's routes, read from its own description.
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
@@ -14,6 +15,7 @@ use crate::api::auth::Caller;
 use crate::api::error::ApiError;
 use crate::api::router::openapi;
 use crate::app::App;
+use crate::server::CallerAddress;
 
 #[derive(Template)]
 #[template(path = "reference.html")]
@@ -25,13 +27,17 @@ struct ReferencePage {
 struct RouteRow {
     method: &'static str,
     path: String,
-    /// In parts; true for what a program sends or reads.
+    /// The summary in parts; true for a part that a program sends or reads.
     summary: Vec<(bool, String)>,
 }
 
-/// For everyone: it tells nothing that the source does not. Who is signed in keeps the navigation.
-pub(crate) async fn show(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse, ApiError> {
-    let visitor = Caller::of(&headers, &app).await.ok().filter(|caller| caller.may(Scope::Read)).map(Visitor);
+/// Shows the page to everyone: it tells nothing that the source does not. A visitor who is signed in keeps the navigation.
+pub(crate) async fn show(
+    State(app): State<App>,
+    Extension(address): Extension<CallerAddress>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let visitor = Caller::of(&headers, address, &app).await.ok().filter(|caller| caller.may(Scope::Read)).map(Visitor);
     let layout = match &visitor {
         Some(visitor) => Layout::new(visitor, app.env.clock.now(), "API", "/api"),
         None => Layout::bare("API"),

@@ -8,11 +8,12 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::DocumentType;
-use domain::shown::{clipped, plural, shown};
+use domain::shown::{clipped, counted, number, plural, shown};
 use domain::text::Part;
 use engine::memory::recall::{Hit, SearchAnswer};
 use store::clients;
 use store::memory::{Totals, documents};
+use store::queue::MOST_COUNTED;
 use store::sources::{self, AnySource};
 use uuid::Uuid;
 
@@ -35,7 +36,7 @@ struct SearchPage {
     /// Their fields, folded away while none is set.
     filters: Fields,
     has_filters: bool,
-    /// How much there is to be found.
+    /// The amount of searchable data.
     size: String,
     is_empty: bool,
     found: Option<FoundPart>,
@@ -57,7 +58,7 @@ struct Choice {
 }
 
 struct FoundPart {
-    /// How many in how long.
+    /// The number of hits and the time the search took.
     summary: String,
     note: String,
     hits: Vec<HitCard>,
@@ -123,11 +124,16 @@ pub(super) async fn clients_of(
 }
 
 fn size(totals: Totals) -> String {
-    let documents = plural(totals.documents, "document", "documents");
+    let documents = match totals.documents {
+        1 => "1 document".into(),
+        n if totals.is_of_last_count() => format!("about {} documents", number(n)),
+        n => format!("{} documents", counted(n, MOST_COUNTED)),
+    };
     match totals.pending {
         0 => documents,
         pending => {
-            format!("{documents}, of which {pending} can be found by their words alone until they have their vectors")
+            let pending = counted(pending, MOST_COUNTED);
+            format!("{documents}, of which {pending} are found only by keyword until they have their vectors")
         }
     }
 }
@@ -261,7 +267,15 @@ mod tests {
             (found(1, Some("by keyword alone")).note.as_str(), found(1, None).note.as_str()),
             ("By keyword alone", "")
         );
-        assert_eq!(size(Totals { documents: 1, pending: 0 }), "1 document");
-        assert!(size(Totals { documents: 2_000, pending: 3 }).starts_with("2,000 documents, of which 3 "));
+        for (documents, pending, words) in [
+            (0, 0, "0 documents"),
+            (1, 0, "1 document"),
+            (999, 3, "999 documents, of which 3 "),
+            (1_000, 1_000, "1,000+ documents, of which 1,000+ "),
+            (12_345, 0, "about 12,345 documents"),
+        ] {
+            let size = size(Totals { documents, pending });
+            assert!(size.starts_with(words), "{size}");
+        }
     }
 }

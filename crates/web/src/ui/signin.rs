@@ -1,11 +1,6 @@
 //! Signing in: with a key, or with the one-time link that `tributary signin` prints. The link's secret is in the fragment, which
 //! reaches no server and no log; the page's script takes it out of the address and posts it.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
@@ -14,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::Secret;
 use engine::intake::network;
+use engine::keys;
 use serde::Deserialize;
 
 use super::layout::Layout;
@@ -23,12 +19,11 @@ use crate::api::error::ApiError;
 use crate::api::extract::{Form, Query};
 use crate::api::origin;
 use crate::app::App;
-use crate::server::{Peer, client_address};
+use crate::server::CallerAddress;
 
+/// Wrong sign-ins of one address within a minute.
 const MOST_FAILURES: u32 = 20;
-const WINDOW: Duration = Duration::from_secs(60);
-const MOST_ADDRESSES: usize = 4_096;
-/// As long as the session itself (store::sessions).
+/// The life of the cookie, as long as that of the session (store::sessions).
 const SESSION_SECS: u32 = 12 * 3_600;
 
 #[derive(Template)]
@@ -36,7 +31,7 @@ const SESSION_SECS: u32 = 12 * 3_600;
 struct SigninPage {
     layout: Layout,
     next: String,
-    /// Why the last try failed, if one did.
+    /// The reason why the last try failed, if one did.
     trouble: &'static str,
 }
 
@@ -69,36 +64,31 @@ pub(crate) async fn show(Query(query): Query<Next>) -> Result<Response, ApiError
 
 pub(crate) async fn with_key(
     State(app): State<App>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(address): Extension<CallerAddress>,
     headers: HeaderMap,
     Form(form): Form<KeyForm>,
 ) -> Result<Response, ApiError> {
-    let address = check(&app, peer.ip(), &headers)?;
+    check(&app, address, &headers)?;
     let key = Secret::new(form.key.reveal().trim());
-    let Some(caller) = authenticate(&app, &Credential::Key(key)).await? else {
-        app.failures.count(address);
+    let Some(caller) = authenticate(&app, &Credential::Key(key), address).await? else {
+        count_failure(&app, address);
         return page(StatusCode::UNAUTHORIZED, &form.next, "This key is not known here, or was revoked.");
     };
-    let session = app.env.db.session(async |conn| {
-        store::sessions::new_session(conn, app.env.clock.sql(), caller.tenant_id, caller.key_id).await
-    });
-    Ok(enter(&app, &session.await?, &form.next))
+    let session = keys::begin_session(&app.env, &caller).await?;
+    Ok(enter(&app, &session, &form.next))
 }
 
 pub(crate) async fn with_link(
     State(app): State<App>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(address): Extension<CallerAddress>,
     headers: HeaderMap,
     Form(form): Form<LinkForm>,
 ) -> Result<Response, ApiError> {
-    let address = check(&app, peer.ip(), &headers)?;
-    // One transaction: a link that is used up has made its session.
-    let redeemed =
-        app.env.db.write(async |tx| store::sessions::redeem_link(tx, app.env.clock.sql(), &form.once).await).await?;
-    match redeemed {
+    check(&app, address, &headers)?;
+    match keys::redeem_link(&app.env, &form.once).await? {
         Some(session) => Ok(enter(&app, &session, &form.next)),
         None => {
-            app.failures.count(address);
+            count_failure(&app, address);
             let trouble = "This link was used or is older than 15 minutes. `tributary signin` prints a new one.";
             page(StatusCode::UNAUTHORIZED, &form.next, trouble)
         }
@@ -113,7 +103,7 @@ pub(crate) async fn again() -> Redirect {
 pub(crate) async fn sign_out(State(app): State<App>, posted: Posted<Nothing>) -> Result<Response, ApiError> {
     let Posted { caller, form: Nothing {} } = posted;
     if let Credential::Session(session) = &caller.credential {
-        app.env.db.session(async |conn| store::sessions::end(conn, session).await).await?;
+        keys::end_session(&app.env, session).await?;
         app.callers.forget(caller.key_id);
     }
     let cookie = cookie("", 0, &app);
@@ -148,14 +138,20 @@ pub(super) fn safe_next(next: &str) -> &str {
     if is_safe { next } else { "/" }
 }
 
-/// Checks that our own page asks, and that this address has not tried too many keys. Returns the address to count failures for.
-fn check(app: &App, peer: IpAddr, headers: &HeaderMap) -> Result<IpAddr, ApiError> {
+/// Checks that our own page asks, and that this address has not tried too many keys.
+fn check(app: &App, CallerAddress(address): CallerAddress, headers: &HeaderMap) -> Result<(), ApiError> {
     let public_url = app.env.config.public_url.as_deref();
     if !origin::is_ours(headers, public_url) {
         return Err(ApiError::CrossSite);
     }
-    let address = client_address(peer, headers, &app.env.config);
-    if app.failures.is_over(address) { Err(ApiError::TooManyFailures) } else { Ok(address) }
+    match app.failures.is_over(&network(address), MOST_FAILURES) {
+        Some(_) => Err(ApiError::TooManyFailures),
+        None => Ok(()),
+    }
+}
+
+fn count_failure(app: &App, CallerAddress(address): CallerAddress) {
+    let _ = app.failures.count(network(address), MOST_FAILURES); // the next one is told
 }
 
 fn page(status: StatusCode, next: &str, trouble: &'static str) -> Result<Response, ApiError> {
@@ -174,7 +170,7 @@ fn cookie(value: &str, secs: u32, app: &App) -> String {
     format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={secs}; HttpOnly; {site}")
 }
 
-/// Where a browser sends our cookie along.
+/// The `SameSite` value of our cookie.
 fn same_site(is_https: bool, is_framed: bool) -> &'static str {
     match (is_https, is_framed) {
         (false, _) => "SameSite=Lax",
@@ -184,36 +180,11 @@ fn same_site(is_https: bool, is_framed: bool) -> &'static str {
     }
 }
 
-/// Wrong sign-ins of the last minute, by address.
-#[derive(Default)]
-pub(crate) struct Failures(Mutex<HashMap<IpAddr, (Instant, u32)>>);
-
-impl Failures {
-    fn is_over(&self, address: IpAddr) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&network(address)).is_some_and(|(since, n)| since.elapsed() < WINDOW && *n >= MOST_FAILURES)
-    }
-
-    fn count(&self, address: IpAddr) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST_ADDRESSES {
-            known.retain(|_, (since, _)| since.elapsed() < WINDOW);
-        }
-        if known.len() >= MOST_ADDRESSES {
-            known.clear(); // so many at once are no typing mistakes; memory stays bounded all the same
-        }
-        let (since, n) = known.entry(network(address)).or_insert((Instant::now(), 0));
-        if since.elapsed() >= WINDOW {
-            (*since, *n) = (Instant::now(), 0);
-        }
-        *n += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// S22.
     #[test]
     fn only_places_on_this_server_are_returned_to() {
         for safe in ["/", "/queues", "/queues/upkeep?state=dead&before=7", "/a//b"] {
@@ -242,22 +213,6 @@ mod tests {
         assert_eq!(address("/"), "/signin");
         assert_eq!(address("/queues/upkeep?state=dead&x=1"), "/signin?next=/queues/upkeep%3Fstate%3Ddead%26x%3D1");
         assert_eq!(address("//evil"), "/signin");
-    }
-
-    #[test]
-    fn twenty_wrong_keys_from_one_network_are_enough() {
-        let failures = Failures::default();
-        let (one, same, other): (IpAddr, IpAddr, IpAddr) = (
-            "2001:db8::1".parse().expect("address"),
-            "2001:db8::ffff".parse().expect("address"),
-            "2001:db8:1::1".parse().expect("address"),
-        );
-        for _ in 0..MOST_FAILURES {
-            assert!(!failures.is_over(same));
-            failures.count(one);
-        }
-        assert!(failures.is_over(same));
-        assert!(!failures.is_over(other));
     }
 
     #[test]

@@ -7,18 +7,18 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, number, shown_lines, span};
+use domain::shown::{clipped, interval, number, shown_lines};
 use domain::{JobKind, Scope, SourceId, SourceStatus, Transport};
 use engine::failures::{self, Again};
 use engine::pull::is_named;
 use engine::pull::jobs::Asked;
 use engine::pull::spec::Key;
-use engine::pull::words::{self, cadence, is_synced, next_sync, read_by};
+use engine::pull::words::{cadence, is_synced, next_sync, read_by};
 use engine::sources::{self, NewSource};
 use engine::{ActError, Env};
 use serde::Deserialize;
 use store::failures::Failure;
-use store::forgotten;
+use store::forgotten::{self, Subject};
 use store::jobs::{self, Filter};
 use store::memory::documents;
 use store::sources::{self as accounts, Source};
@@ -60,7 +60,7 @@ struct SourcePage {
     spend: Vec<(&'static str, String)>,
     jobs: Vec<JobRow>,
     failures: Vec<FailureRow>,
-    /// How many of them are shown; empty: all.
+    /// The number of them that are shown; empty: all.
     shown: String,
     /// More than one of them can be read again.
     can_retry_all: bool,
@@ -83,7 +83,7 @@ struct Can {
     connect_sample: bool,
 }
 
-/// How often it could be synced.
+/// A sync interval that can be chosen.
 struct Cadence {
     value: String,
     label: String,
@@ -109,14 +109,16 @@ pub(crate) struct SourceQuery {
 
 flashes! {
     Flash {
-        Connected = "connected": "It is connected. What it has is being read; this page follows by itself.",
+        Connected = "connected": "It is connected. Its records are being read; this page updates automatically.",
         Syncing = "syncing": "A sync was started.",
         Running = "running": "A sync is under way already. It will run again after this one.",
-        Paused = "paused": "It is paused. What runs stops at its next page.",
+        Paused = "paused": "It is paused. A running sync stops after its page.",
         Resumed = "resumed": "It goes on where it stopped.",
-        Disconnected = "disconnected": "It is disconnected and its tokens are removed. What it brought is kept.",
+        Disconnected = "disconnected": "It is disconnected and its tokens are removed. Its documents are kept.",
         Retried = "retried": "What could not be read is read again, by a job of its own.",
+        RetriedSome = "retried-some": "The latest 500 are read again, by a job of their own. Ask for the others once it has ended.",
         Busy = "busy": "A sync is under way. What could not be read is read again after it.",
+        BusyForSome = "busy-for-some": "A sync is under way. 500 records are read again after it. Ask for the others once that has ended.",
         NotSynced = "not-synced": "It is not synced now, so nothing was read.",
         Nameless = "nameless": "It has no id to ask for it by: the next full sync tries it again.",
         Skipped = "skipped": "The record is left out.",
@@ -142,7 +144,7 @@ pub(crate) async fn show(
         let failed = store::failures::list(tx, tenant_id, id, FAILURES).await?;
         let n_failed = store::failures::count(tx, tenant_id, id).await?;
         let events = accounts::events(tx, tenant_id, Some(id), EVENTS).await?;
-        let counted = forgotten::count(tx, tenant_id, id).await?;
+        let counted = forgotten::count(tx, tenant_id, Subject::Source(id)).await?;
         Ok(((counts, newest), spend, listed, (failed, n_failed), events, counted))
     });
     let ((counts, newest), spent, listed, (failed, n_failed), events, counted) = loaded.await?;
@@ -157,7 +159,7 @@ pub(crate) async fn show(
         times: times(source, now),
         cadences: cadences(source),
         can: Can::new(&app, source),
-        forgets: words::counted(&counted),
+        forgets: engine::forgetting::counted(&counted),
         types: counts.iter().map(|(kind, n)| (clipped(kind, 60), number(*n))).collect(),
         documents: newest.iter().map(|document| NewestRow::remembered(document, now)).collect(),
         spend: spend(&spent),
@@ -175,7 +177,7 @@ pub(crate) async fn show(
 impl Can {
     fn new(app: &App, source: &Source) -> Self {
         let status = source.status;
-        let is_sample = source.transport() == Transport::Fixtures;
+        let is_sample = source.transport == Transport::Fixtures;
         let provider = app.env.providers.named(&source.provider);
         let key = provider.ok().and_then(|provider| provider.key.as_ref()).filter(|_| !is_sample);
         let reconnect = reconnect(app, source);
@@ -193,12 +195,10 @@ impl Can {
 }
 
 fn facts(source: &Source) -> Vec<(&'static str, String)> {
-    let account = source
-        .account
-        .as_deref()
-        .filter(|account| *account != source.name && source.transport() != Transport::Fixtures);
+    let account =
+        source.account.as_deref().filter(|account| *account != source.name && source.transport != Transport::Fixtures);
     let account = account.map(|account| ("Account", clipped(account, 100)));
-    let every = ("Synced every", span(source.sync_every_secs as i64));
+    let every = ("Synced every", interval(source.sync_every_secs as i64));
     account.into_iter().chain([("Read", read_by(source).to_owned()), every]).collect()
 }
 
@@ -207,7 +207,7 @@ fn times(source: &Source, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
         ("Connected", Some(source.created_at)),
         ("Last synced", source.last_successful_sync_at),
         ("Next sync", next_sync(source, now)),
-        ("Token good until", source.token_expires_at),
+        ("Token valid until", source.token_expires_at),
     ];
     times.into_iter().filter_map(|(label, at)| Some((label, When::new(at?, now)))).collect()
 }
@@ -221,7 +221,7 @@ fn cadences(source: &Source) -> Vec<Cadence> {
     all.dedup();
     let choice = |every: Duration| Cadence {
         value: cadence::spelled(every),
-        label: span(i64::try_from(every.as_secs()).unwrap_or(i64::MAX)),
+        label: interval(i64::try_from(every.as_secs()).unwrap_or(i64::MAX)),
         is_chosen: every == now,
     };
     all.into_iter().map(choice).collect()
@@ -297,7 +297,7 @@ pub(crate) struct CadenceForm {
     every: String,
 }
 
-/// How often it is synced by itself.
+/// Sets the interval between automatic syncs.
 pub(crate) async fn set_cadence(
     State(app): State<App>,
     Path(id): Path<Uuid>,
@@ -374,8 +374,10 @@ pub(crate) async fn decide(
 impl From<Again> for Flash {
     fn from(again: Again) -> Self {
         match again {
-            Again::Started(..) => Self::Retried,
-            Again::Running(_) => Self::Busy,
+            Again::Started { left_out: 0, .. } => Self::Retried,
+            Again::Started { .. } => Self::RetriedSome,
+            Again::Running { left_out: 0, .. } => Self::Busy,
+            Again::Running { .. } => Self::BusyForSome,
             Again::Unknown => Self::Moved,
             Again::Nameless => Self::Nameless,
         }
@@ -394,8 +396,8 @@ mod tests {
             let word = |choice: &Cadence| format!("{}{}", choice.label, if choice.is_chosen { " *" } else { "" });
             cadences(&source).iter().map(word).collect::<Vec<_>>().join(", ")
         };
-        assert_eq!(offered(86_400.0), "15 min, 60 min, 6 h, 24 h *, 7 d");
-        assert_eq!(offered(7_200.0), "15 min, 60 min, 2 h *, 6 h, 24 h, 7 d");
+        assert_eq!(offered(86_400.0), "15 min, 1 h, 6 h, 1 d *, 7 d");
+        assert_eq!(offered(7_200.0), "15 min, 1 h, 2 h *, 6 h, 1 d, 7 d");
     }
 
     #[test]

@@ -5,13 +5,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, dollars, number, plural};
+use domain::shown::{clipped, counted, dollars, number};
 use domain::{Scope, SourceStatus, Transport};
 use engine::pull::spec::Key;
 use engine::pull::words::{self, Condition};
 use engine::pull::{Provider, connect};
 use engine::sources::{NewSource, Watched};
 use serde::Deserialize;
+use store::queue::MOST_COUNTED;
 use store::sources::{Event, Source};
 use store::spend::Month;
 
@@ -41,7 +42,7 @@ struct SourcesPage {
     months: Vec<MonthRow>,
     /// The most that they may cost in a month; empty: there is no cap.
     cap: String,
-    /// Why the last try to connect failed, if one did.
+    /// The reason why the last try to connect failed, if one did.
     trouble: String,
     is_operator: bool,
     may_act: bool,
@@ -82,7 +83,7 @@ pub(super) struct SourceCard {
     /// The provider as our forms and addresses spell it.
     pub provider_id: String,
     pub account: String,
-    /// How it is read, where that is not the usual way.
+    /// The way in which it is read, where that is not the usual one.
     pub by: &'static str,
     pub health: Health,
     pub documents: String,
@@ -90,13 +91,13 @@ pub(super) struct SourceCard {
     pub failures: String,
     pub last: When,
     pub next: When,
-    /// Where to allow it again, when that is what it needs.
+    /// A link to authorize it again, when it needs that.
     pub reconnect: Option<String>,
     /// The job that waits or runs, and its address.
     pub doing: Option<(String, Doing)>,
 }
 
-/// How a source is: a coloured word and a sentence.
+/// The health of a source: a coloured word and a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Health {
     pub class: &'static str,
@@ -118,12 +119,16 @@ impl SourceCard {
             provider: who.to_owned(),
             provider_id: source.provider.clone(),
             account: clipped(source.account.as_deref().unwrap_or_default(), 80),
-            by: if source.transport() == Transport::Rest { "" } else { words::read_by(source) },
+            by: if source.transport == Transport::Rest { "" } else { words::read_by(source) },
             health: words::Health::new(who, source, job.as_ref(), *is_being_forgotten).into(),
-            documents: plural(source.n_documents, "document", "documents"),
+            documents: match source.n_documents {
+                1 => "1 document".into(),
+                n => format!("{} documents", counted(n, MOST_COUNTED)),
+            },
             failures: match source.n_failures {
                 0 => String::new(),
-                n => format!("{} could not be read", plural(n, "record", "records")),
+                1 => "1 record could not be read".into(),
+                n => format!("{} records could not be read", counted(n, MOST_COUNTED)),
             },
             last: When::maybe(source.last_successful_sync_at, now),
             next: When::maybe(words::next_sync(source, now), now),
@@ -144,7 +149,7 @@ pub(super) fn is_stopped(source: &Source) -> bool {
 /// The address at which a person allows a source again on the provider's own pages. None: it is connected by a key, or our app is not set up.
 pub(super) fn reconnect(app: &App, source: &Source) -> Option<String> {
     let provider = app.env.providers.named(&source.provider).ok()?;
-    let is_keyed = source.status_message.as_deref() == Some("key_refused") || source.transport() == Transport::Fixtures;
+    let is_keyed = source.status_message.as_deref() == Some("key_refused") || source.transport == Transport::Fixtures;
     let is_possible = !is_keyed && app.env.providers.app(provider).is_some();
     is_possible.then(|| format!("/oauth/{provider}/authorize?source={}", source.id))
 }
@@ -166,7 +171,7 @@ impl From<words::Health> for Health {
     }
 }
 
-/// Something that happened to a source.
+/// An event of a source.
 pub(super) struct EventRow {
     pub id: String,
     /// Drawn as done, waiting or wrong.
@@ -207,18 +212,18 @@ struct Offer {
     provider: Provider,
     name: &'static str,
     brings: &'static str,
-    /// Where its own pages ask a person; none while our app there is not set up.
+    /// A link to the provider's consent page; none while our app there is not set up.
     connect: Option<String>,
-    /// Where one connects it to be read through the MCP server that the settings name.
+    /// A link to connect it through the MCP server that the settings name.
     connect_mcp: Option<String>,
-    /// How a key is given; none where there are no keys.
+    /// The fields for a key; none where there are no keys.
     key: Option<&'static Key>,
-    /// How our app is made there; none where there is no such app.
+    /// The steps that create our app there; none where there is no such app.
     setup: Option<Setup>,
     has_samples: bool,
 }
 
-/// How our app at a provider is made.
+/// The steps that create our app at a provider.
 struct Setup {
     words: String,
     redirect_uri: String,
@@ -355,7 +360,7 @@ pub(super) mod tests {
             status,
             status_message: code.map(str::to_owned),
             status_at: now(),
-            transport: "rest".into(),
+            transport: Transport::Rest,
             token_expires_at: None,
             cursors: None,
             sync_every_secs: 86_400.0,

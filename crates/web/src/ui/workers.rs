@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, number, shown, span};
+use domain::shown::{clipped, interval, number, shown};
 use store::workers::{Health, LaneState, Worker};
 
 use super::layout::Layout;
@@ -84,7 +84,7 @@ impl WorkerCard {
             version: shown(&worker.version),
             started: When::new(worker.started, now),
             last_heartbeat: When::new(worker.last_heartbeat, now),
-            every: span(worker.interval_secs as i64),
+            every: interval(worker.interval_secs as i64),
             done: number(worker.success_count),
             errors: number(worker.error_count),
             per_minute: format!("{:.1}", worker.per_minute()),

@@ -1,5 +1,7 @@
 //! Exports the text of files, a few at once. A page stops when it has enough text for one time.
 
+use std::time::Duration;
+
 use futures_util::future::try_join_all;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -7,12 +9,15 @@ use serde_json::Value;
 use super::map::{self, DOC_MIME};
 use super::wire::Head;
 use super::{AT_ONCE, Drive, LIMITS};
-use crate::pull::http::Refused;
+use crate::pull::http::{Bounds, Refused};
 use crate::pull::records::Read;
 use crate::pull::{Account, Failed, Item, PullError, record};
 
 /// A hundred files of 10 MB would be a page of a gigabyte.
 const TEXT_MAX_BYTES: usize = 32 * 1024 * 1024;
+/// Google exports 10 MB at most.
+const EXPORT: Bounds =
+    Bounds { total: Duration::from_secs(120), idle: Duration::from_secs(20), bytes: 10 * 1024 * 1024 + 64 * 1024 };
 
 /// The files of a page that were read this time.
 #[derive(Default)]
@@ -72,7 +77,7 @@ impl Drive {
         }
         let mime_type = if head.mime_type == DOC_MIME { "text/markdown" } else { "text/csv" };
         let path = format!("/files/{id}/export");
-        let exported = self.api.download(account, &LIMITS, &path, &[("mimeType", mime_type)]).await;
+        let exported = self.api.download(account, &LIMITS, &path, &[("mimeType", mime_type)], EXPORT).await;
         let bytes = match exported {
             Ok(bytes) => bytes,
             Err(Refused::Lasting { status: 404, .. }) => return Ok(None),

@@ -150,7 +150,7 @@ mod tests {
             (json!({ "id": "1" }), "file:1", "it is neither a document nor a sheet"),
             (json!({ "id": "1", "mimeType": DOC_MIME }), "file:1", "it came without its text"),
             (json!({ "id": "1", "mimeType": DOC_MIME, "text": 5 }), "file:1", "it came without its text"),
-            (json!({ "id": "1", "mimeType": DOC_MIME, "text": "", "name": {} }), "file:1", "its name is no text"),
+            (json!({ "id": "1", "mimeType": DOC_MIME, "text": "", "name": {} }), "file:1", "its name is not a text"),
         ] {
             let failed = raw("file", record).expect_err("no file");
             assert!(failed.external_id.starts_with(id), "{failed:?}");

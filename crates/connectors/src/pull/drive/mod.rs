@@ -25,7 +25,7 @@ use super::{
 
 const LIMITS: [&Limit; 1] = [&spec::REQUESTS];
 const PAGE: &str = "100";
-/// How many files are exported or looked up at the same time.
+/// The number of files that are exported or looked up at the same time.
 const AT_ONCE: usize = 4;
 /// Files of shared drives are read too.
 const ALL_DRIVES: [(&str, &str); 2] = [("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true")];

@@ -77,6 +77,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     has_complete_deltas: true,
     hides_long_quota: false,
     clients: &[],
+    address_fields: &[],
     complaint,
     hidden_complaint: None,
     mcp: Some(Mcp {

@@ -18,7 +18,7 @@ fn refusal(line: &str, reason: &str) -> Reply {
     status(line, json!({ "error": { "code": 403, "message": "canary", "errors": [{ "reason": reason }] } }))
 }
 
-/// What an export says.
+/// Answers an export.
 fn text(asked: &Asked) -> Reply {
     let id = asked.line.split('/').nth(2).expect("an id");
     assert!(asked.line.ends_with(if id.starts_with('s') { "mimeType=text/csv" } else { "mimeType=text/markdown" }));

@@ -277,15 +277,15 @@ mod tests {
             (json!({ "properties": {} }), "contact:?", "it has no id that is one"),
             (json!({ "id": "5/../6", "properties": {} }), "contact:?", "it has no id that is one"),
             (json!({ "id": "5" }), "contact:5", "it has no properties"),
-            (json!({ "id": "5", "properties": [] }), "contact:5", "its properties is no object"),
-            (json!({ "id": "5", "properties": { "email": {} } }), "contact:5", "its email is no text"),
+            (json!({ "id": "5", "properties": [] }), "contact:5", "its properties is not an object"),
+            (json!({ "id": "5", "properties": { "email": {} } }), "contact:5", "its email is not a text"),
             (
                 json!({ "id": "5", "properties": {}, "associations": { "companies": { "results": "9" } } }),
                 "contact:5",
                 "its associations are of another form",
             ),
-            (json!("5"), "contact:?", "it is no object"),
-            (json!(null), "contact:?", "it is no object"),
+            (json!("5"), "contact:?", "it is not an object"),
+            (json!(null), "contact:?", "it is not an object"),
         ] {
             let failed = raw("contact", record.clone()).expect_err("no record");
             assert!(failed.external_id.starts_with(id), "{failed:?}");

@@ -23,7 +23,7 @@ use super::records::{Records, sorted};
 use super::trail::{Trail, follow, same_page};
 use super::{Account, Connector, Found, Identity, Limit, OVERLAP, Page, PullError, last, more, read_place, record};
 
-/// How many records a page, a search and a batch have.
+/// The number of records in a page, a search and a batch.
 const PAGE: usize = 100;
 /// A search ends after so many results, however it is paged.
 const SEARCH_MAX: u64 = 10_000;

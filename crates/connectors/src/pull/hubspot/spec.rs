@@ -97,6 +97,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         ("hubspot.company", Says::IsClient(clients::company)),
         ("hubspot.deal", Says::IsOfClients),
     ],
+    address_fields: &[],
     complaint,
     hidden_complaint: None,
     mcp: Some(Mcp {

@@ -1,6 +1,7 @@
 //! A tool's result, taken apart: records and the next page, or why there are none. Shapes are pinned: what is not as it was when this was
 //! written is not guessed at.
 
+use domain::text::replace_nul;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub struct ToolRecords {
     pub next: Option<String>,
 }
 
-/// What a tool answered, and what is left to do is reading its shape.
+/// The answer of a tool. Its shape remains to be read.
 pub struct ToolAnswer<'a> {
     provider: Provider,
     result: &'a CallToolResult,
@@ -52,7 +53,7 @@ impl ToolAnswer<'_> {
                 T::deserialize(value).map_err(|_| self.unreadable(ANOTHER, &value.to_string()))
             }
             (_, [text]) => serde_json::from_str(text).map_err(|error| {
-                let what = if error.is_data() { ANOTHER } else { "gave a text that is no JSON" };
+                let what = if error.is_data() { ANOTHER } else { "gave a text that is not JSON" };
                 self.unreadable(what, text)
             }),
             _ => Err(self.unreadable("gave neither JSON nor one text of it", &texts.join("\n"))),
@@ -145,7 +146,7 @@ pub(super) fn who(provider: Provider) -> &'static str {
 
 /// An answer that cannot be read. A person sees the beginning of `raw`.
 pub(super) fn unreadable(provider: Provider, what: &str, raw: &str) -> PullError {
-    let raw = raw.chars().take(RAW_MAX_CHARS).collect::<String>().replace('\0', "\u{fffd}");
+    let raw = replace_nul(&raw.chars().take(RAW_MAX_CHARS).collect::<String>());
     PullError::Unreadable { what: format!("{} {what}", who(provider)), raw }
 }
 
@@ -166,7 +167,7 @@ pub(in crate::pull) mod tests {
         CallToolResult::error(vec![ContentBlock::text(text)])
     }
 
-    /// What the tool of a method makes of a result.
+    /// Reads a result as the tool of a method writes it.
     pub fn read(method: &str, result: &CallToolResult, page: Option<&str>) -> Result<ToolRecords, PullError> {
         let tools = ALL.iter().flat_map(|provider| {
             provider.mcp.iter().flat_map(move |mcp| mcp.tools.iter().map(move |tool| (*provider, tool)))

@@ -38,7 +38,7 @@ pub(super) struct Server {
     pub era: Mutex<Option<Era>>,
     /// A server that is silent for so long belongs to the old era.
     pub silence: Duration,
-    /// For one call, for the whole list of tools, and for connecting.
+    /// The time limit of one call, of the whole list of tools, and of connecting.
     pub deadline: Duration,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Era {
     Legacy,
 }
 
-/// Why a call gave nothing.
+/// The reasons why a call gave nothing.
 pub(super) enum Broken {
     /// The server has forgotten the session: a new connection may help.
     SessionGone,

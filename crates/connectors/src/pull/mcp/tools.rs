@@ -1,4 +1,4 @@
-//! Which tool of a provider's server answers a method, and with which arguments. Nothing else is ever called: every tool here reads, its
+//! The tool of a provider's server that answers a method, and its arguments. Nothing else is ever called: every tool here reads, its
 //! name is the whole name, and it is called only while its declared arguments are those that somebody once looked at.
 
 use rmcp::model::JsonObject;

@@ -27,13 +27,13 @@ use crate::http::{io_kind, retry_after};
 use crate::pull::PullError;
 use crate::pull::spec::Provider;
 
-/// For one call, unless a test is less patient.
+/// The time limit of one call, unless a test sets a shorter one.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 const ANSWER_MAX_BYTES: usize = 32 << 20;
-/// How long an unknown server may think about whether it is a modern one. rmcp itself goes on after ten seconds, but its transport still
+/// The time that an unknown server has to show whether it is a modern one. rmcp itself goes on after ten seconds, but its transport still
 /// waits for the answer then: it has to have one before that.
 pub(super) const SILENCE: Duration = Duration::from_secs(9);
-/// For a server that asks us to wait and does not say how long.
+/// The wait for a server that asks us to wait and does not say how long.
 const WAIT: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
 const SESSION_ID: &str = "mcp-session-id";
@@ -42,7 +42,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 type Answered = Result<StreamableHttpPostResponse, StreamableHttpError<Quiet>>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// Why there is no answer. rmcp logs errors as they print, so this one prints words of ours alone.
+/// The reason why there is no answer. rmcp logs errors as they print, so this one prints words of ours alone.
 #[derive(thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Quiet(pub PullError);
@@ -59,7 +59,7 @@ impl From<PullError> for StreamableHttpError<Quiet> {
     }
 }
 
-/// Why a stream ended early. rmcp says only that it did.
+/// The reason why a stream ended early. rmcp says only that it did.
 #[derive(Clone, Default)]
 pub(super) struct LastWords(Arc<Mutex<Option<PullError>>>);
 
@@ -78,7 +78,7 @@ pub(super) struct Wire {
     pub http: Http,
     pub provider: Provider,
     pub token: Secret,
-    /// For one call, its answer included.
+    /// The time limit of one call, including its answer.
     pub deadline: Duration,
     /// The server's era is not known: a silence of so long means the old one.
     pub probe_for: Option<Duration>,
@@ -278,7 +278,7 @@ impl Wire {
         unreadable(self.provider, &format!("gave an answer of more than {ANSWER_MAX_BYTES} bytes"), "")
     }
 
-    /// In words that name no address.
+    /// Describes a broken connection without naming an address.
     fn broke(&self, error: &reqwest::Error) -> PullError {
         let (who, kind) = (who(self.provider), io_kind(error));
         if error.is_builder() {

@@ -19,7 +19,8 @@ pub(super) static OBJECTS: [Object; 2] = [
     Object { name: "invoice", entity: "Invoice", document_type: "quickbooks.invoice" },
 ];
 
-const ADDRESS: [&str; 9] =
+/// The fields of an address, in the order of a letter.
+pub(super) const ADDRESS: [&str; 9] =
     ["Line1", "Line2", "Line3", "Line4", "Line5", "City", "CountrySubDivisionCode", "PostalCode", "Country"];
 
 /// Brings one record of QuickBooks' JSON into its one form. `object` is `customer` or `invoice`.
@@ -205,10 +206,10 @@ mod tests {
     fn what_is_no_record_stays_behind_with_a_reason() {
         for (key, value, id, reason) in [
             ("Id", json!(null), "invoice:?", "it has no Id that is one"),
-            ("TotalAmt", json!("362.07"), "invoice:9", "its TotalAmt is no number"),
-            ("CustomerRef", json!("58"), "invoice:9", "its CustomerRef is no object"),
-            ("DueDate", json!(["2026"]), "invoice:9", "its DueDate is no text"),
-            ("MetaData", json!(5), "invoice:9", "its MetaData is no object"),
+            ("TotalAmt", json!("362.07"), "invoice:9", "its TotalAmt is not a number"),
+            ("CustomerRef", json!("58"), "invoice:9", "its CustomerRef is not an object"),
+            ("DueDate", json!(["2026"]), "invoice:9", "its DueDate is not a text"),
+            ("MetaData", json!(5), "invoice:9", "its MetaData is not an object"),
         ] {
             let mut record = invoice();
             record[key] = value;

@@ -26,7 +26,7 @@ const LIMITS: [&Limit; 2] = [&spec::SECOND, &spec::MINUTE];
 const MINOR_VERSION: (&str, &str) = ("minorversion", "75");
 const PAGE: usize = 1_000;
 const FIND: usize = 100;
-/// How often a pass over one entity may go back because records moved meanwhile.
+/// The number of times that a pass over one entity may go back because records moved meanwhile.
 const BACK_MAX: usize = 20;
 /// An answer with so many changes may have left some out.
 const CHANGES_MAX: usize = 1_000;

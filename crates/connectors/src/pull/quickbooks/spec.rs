@@ -90,6 +90,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     has_complete_deltas: false,
     hides_long_quota: true,
     clients: &[("quickbooks.customer", Says::IsClient(clients::customer)), ("quickbooks.invoice", Says::IsOfClients)],
+    address_fields: &map::ADDRESS,
     complaint,
     hidden_complaint: Some(hidden_complaint),
     mcp: Some(Mcp {

@@ -7,7 +7,7 @@ use crate::pull::PullError;
 use crate::pull::mcp::{Tool, ToolAnswer, ToolRecords};
 use crate::pull::records::MOST;
 
-/// How many records a page has; a shorter one is the last.
+/// The number of records in a page; a shorter one is the last.
 const PAGE: usize = 100;
 
 const CUSTOMERS: &str = include_str!("schemas/search_customers.json");
@@ -72,7 +72,7 @@ fn entities(answer: &ToolAnswer<'_>) -> Result<ToolRecords, PullError> {
     }
     let records: Result<Vec<Map<String, Value>>, _> = rest.iter().map(|text| serde_json::from_str(text)).collect();
     let Ok(records) = records else {
-        return Err(answer.unreadable("gave a record that is no JSON", &rest.join("\n")));
+        return Err(answer.unreadable("gave a record that is not JSON", &rest.join("\n")));
     };
     let first: usize = answer.page().and_then(|page| page.parse().ok()).unwrap_or(1);
     let next = (records.len() >= PAGE).then(|| (first + records.len()).to_string());
@@ -114,7 +114,7 @@ mod tests {
             (&["Error searching customers: API Error: 401"][..], "QuickBooks' MCP server refused the token"),
             (&["Error searching customers: x"], "QuickBooks' MCP server could not do what we asked for"),
             (&["Found 2 customers:", "{}"], "QuickBooks' MCP server gave another number of records than it said"),
-            (&["Found 1 customers:", "[]"], "QuickBooks' MCP server gave a record that is no JSON"),
+            (&["Found 1 customers:", "[]"], "QuickBooks' MCP server gave a record that is not JSON"),
             (&["Count: 7"], "QuickBooks' MCP server could not do what we asked for"),
             (&[], "QuickBooks' MCP server gave an empty answer"),
         ] {

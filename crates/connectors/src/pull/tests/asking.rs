@@ -1,4 +1,4 @@
-//! How every request is made, and what every answer is taken for.
+//! The form of every request, and the meaning of every answer.
 
 use serde_json::json;
 
@@ -16,11 +16,10 @@ struct Told {
 fn api(url: &str, provider: Provider) -> Api {
     let mut api = Api::new(&Http::new().expect("a client"), url, provider);
     api.json = Bounds { total: Duration::from_secs(2), idle: Duration::from_millis(200), bytes: 4_096 };
-    api.export = api.json;
     api
 }
 
-/// What becomes of one answer.
+/// Returns the result of one answer.
 async fn asked(
     provider: Provider,
     reply: impl Fn() -> Reply + Send + Sync + 'static,
@@ -68,13 +67,13 @@ async fn a_good_status_is_not_yet_a_good_answer() {
         (json, br#"{"n":7,"m":[1]}"#, "7"),
         ("", br#"{"n":7}"#, "7"),
         (page, b"<html>Log in</html>", "unreadable: HubSpot gave a web page instead of data"),
-        (json, b"<html>Log in</html>", "unreadable: HubSpot gave an answer that is no JSON"),
+        (json, b"<html>Log in</html>", "unreadable: HubSpot gave an answer that is not JSON"),
         (json, b"", "unreadable: HubSpot gave an answer that is cut off"),
         (json, br#"{"n":7"#, "unreadable: HubSpot gave an answer that is cut off"),
         (json, br#"{"n":"7"}"#, "unreadable: HubSpot gave an answer of another form"),
         (json, br#"[]"#, "unreadable: HubSpot gave an answer of another form"),
         (json, b"{\"n\":7,\"m\":\"\xff\xfe\"}", "unreadable: HubSpot gave an answer that is no UTF-8"),
-        (json, b"\0\0\0\0", "unreadable: HubSpot gave an answer that is no JSON"),
+        (json, b"\0\0\0\0", "unreadable: HubSpot gave an answer that is not JSON"),
         (
             "Content-Encoding: gzip\r\n",
             b"\x1f\x8b\x08\0\0\0\0\0",
@@ -87,6 +86,7 @@ async fn a_good_status_is_not_yet_a_good_answer() {
     }
 }
 
+/// F18.
 #[tokio::test]
 async fn a_connection_that_is_slow_silent_endless_or_cut_passes() {
     let cut = || Reply { bytes: b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"n\":".to_vec(), is_silent: false };
@@ -199,7 +199,7 @@ async fn of_what_cannot_be_read_the_beginning_is_kept() {
 }
 
 #[tokio::test]
-async fn whoever_holds_requests_back_is_heard() {
+async fn a_pace_that_holds_requests_back_is_heard() {
     struct Never;
     impl Pace for Never {
         fn turn<'a>(&'a self, _: &'static Limit, _: u32) -> BoxFuture<'a, Result<(), PullError>> {

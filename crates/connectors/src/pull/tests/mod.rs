@@ -16,7 +16,7 @@ use super::settings::SettingKind;
 use super::*;
 use crate::Http;
 
-/// When the server says that it answers.
+/// The time that the server states in its answers.
 pub(super) const DATE: &str = "Sun, 15 Nov 2026 12:00:00 GMT";
 
 /// Settings that lead to a server, for an API and for tokens.
@@ -35,7 +35,7 @@ pub(super) fn settings(provider: Provider, url: &str) -> Settings {
     settings
 }
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     /// Such as `GET /files?pageSize=100`, decoded.
@@ -54,7 +54,7 @@ impl Asked {
     }
 }
 
-/// What it says, and whether it then falls silent instead of hanging up.
+/// An answer, and whether the server then falls silent instead of closing the connection.
 pub(super) struct Reply {
     pub bytes: Vec<u8>,
     pub is_silent: bool,
@@ -144,7 +144,7 @@ fn decoded(target: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Lets everybody go, and counts.
+/// A limiter that never waits, and counts the calls.
 #[derive(Default)]
 pub(super) struct Counted(pub Mutex<Vec<&'static str>>);
 
@@ -208,7 +208,7 @@ pub(super) fn all_ids(pages: &[Page]) -> Vec<&str> {
     pages.iter().flat_map(|page| ids(&page.items)).collect()
 }
 
-/// In short: what kind of error, and its words.
+/// A short form of an error: its kind and its words.
 pub(super) fn short(error: &PullError) -> String {
     let kind = match error {
         PullError::RateLimited { .. } => "wait",

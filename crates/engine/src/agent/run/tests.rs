@@ -15,14 +15,14 @@ use crate::recordings::Audio;
 const HEARS: [&str; 2] = ["--transcribe-base-url", "http://127.0.0.1:9/v1"];
 const SOON: Duration = Duration::from_secs(10);
 
-/// What happened at the desk.
+/// The calls that the desk received.
 #[derive(Default)]
 struct Seen {
     waiting: Vec<Work<()>>,
-    /// How many each claim asked for.
+    /// The number of activities that each claim asked for.
     claims: Vec<usize>,
     settled: Vec<(Uuid, String)>,
-    /// How many claims there were when results were first written.
+    /// The number of claims when results were first written.
     claims_before_results: Option<usize>,
     beats: Vec<(usize, i64, bool)>,
 }
@@ -195,7 +195,7 @@ async fn a_desk_that_is_away_is_asked_again_and_nothing_is_claimed_while_results
 #[tokio::test]
 async fn a_call_is_not_fetched_where_nothing_hears() {
     let mut desk = Fake::new(&["url"]);
-    desk.is_broken = true; // whoever fetched it would break down
+    desk.is_broken = true; // a fetch would fail
     let (stop, running) = start(&desk, &[], 3);
     desk.shows("settled", |seen| seen.settled.len() == 1).await;
     stop.stop();

@@ -1,6 +1,8 @@
 //! Decides on the raw bytes who may send to a channel. The work depends on the request alone: every provider checks what the request shows,
 //! with the channel's secrets or with random ones, and comparisons take the same time whatever they find. Only then is it decided whose
 //! verdict counts. So a refusal tells a stranger nothing, not even by how long it takes.
+//!
+//! `delivery` feeds it with the body. Once the check passes, the provider's `normalise` reads the body.
 
 pub mod proof;
 
@@ -58,6 +60,11 @@ pub trait Verification: Send + Sync {
 
     /// The verdict once the body is complete. `body` is empty unless it was wanted.
     fn verdict(&self, body: &[u8]) -> Result<(), Why>;
+
+    /// The header with the signature by which a request is verified, if there are several kinds: it tells which parts were signed.
+    fn signature(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// The secrets of one channel, or of none.
@@ -105,6 +112,11 @@ impl Keys {
         Self::new(providers, None, KeyMaterial { proofs: &proofs, before: None, settings: &settings }, false)
     }
 
+    /// Somebody may send to it.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
     fn new(providers: &ChannelProviders, own: Option<&ChannelSpec>, material: KeyMaterial<'_>, is_open: bool) -> Self {
         Self {
             verifiers: providers.all().iter().map(|spec| (spec.verifier)(&material)).collect(),
@@ -134,6 +146,11 @@ impl Check {
     /// The channel's own provider is sure already: the body may be larger than others.
     pub fn is_verified_early(&self) -> bool {
         self.keys.is_open && self.keys.own.is_some_and(|own| self.under_way[own].is_verified_early())
+    }
+
+    /// The header with the signature by which the channel's own provider verified the request.
+    pub fn signature(&self) -> Option<&'static str> {
+        self.keys.own.and_then(|own| self.under_way[own].signature())
     }
 
     pub fn update(&mut self, piece: &[u8]) {

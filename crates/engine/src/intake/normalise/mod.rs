@@ -30,6 +30,8 @@ pub struct Sent<'a> {
     pub headers: &'a HeaderMap,
     pub content_type: Option<&'a str>,
     pub body: &'a Bytes,
+    /// The header with the signature that was verified, where a provider has several kinds.
+    pub signature: Option<&'static str>,
     /// Where numbers without a country code are dialled.
     pub region: Option<Region>,
 }

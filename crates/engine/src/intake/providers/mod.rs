@@ -1,5 +1,6 @@
 //! Providers of webhooks. A provider is one folder here with one [`ChannelSpec`], and one line in `BUILT_IN`: how its requests are
-//! verified, what its fields mean, how it is answered, and what a person is told about it. Nothing outside its folder names it.
+//! verified, what its fields mean, how it is answered, and what a person is told about it. Nothing outside its folder names it, but for
+//! the demonstration's story and examples in texts.
 
 pub mod generic;
 pub mod postmark;
@@ -337,7 +338,7 @@ mod tests {
         let (old, new) = (Secret::new(LONG), Secret::new("another-secret-of-24-characters"));
         let twilio = twilio::SPEC.new_proofs(Some(old.clone())).expect("proofs");
         let token = |proofs: Proofs| proofs.get("auth_token").cloned();
-        assert!(twilio::SPEC.rotated(&twilio, None, false).is_err_and(|why| why.contains("Twilio's to make")));
+        assert!(twilio::SPEC.rotated(&twilio, None, false).is_err_and(|why| why.contains("only Twilio makes")));
         assert_eq!(twilio::SPEC.rotated(&twilio, None, true).map(token), Ok(Some(old)));
         assert_eq!(twilio::SPEC.rotated(&twilio, Some(new.clone()), false).map(token), Ok(Some(new)));
         let generic = generic::SPEC.new_proofs(None).expect("proofs");

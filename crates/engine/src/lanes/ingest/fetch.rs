@@ -116,8 +116,8 @@ impl Reader {
     }
 }
 
-/// Those that the provider does not have. A record that it has and nobody can name may be any of its kind, so none of those is gone then;
-/// and what has no id was never asked for.
+/// The names that the provider does not have. An unnamed record may be any of its kind, so none of that kind is gone then;
+/// names without an id were never asked for.
 fn gone(names: &[String], items: &[Item], failed: &[Failed]) -> Vec<String> {
     let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let unclear: Vec<String> =

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::crash::{self, Point};
 use store::jobs::{self, Job, Progress};
-use store::queue::Queue;
 use store::sources::{self, Source, Tone};
 use store::{failures, gates};
 
 use self::fetch::Reader;
 use crate::Env;
 use crate::lanes::client_facts::ClientFactsOf;
+use crate::lanes::queue_of;
 use crate::pull::jobs::next_sync;
 use crate::pull::tokens::{NoToken, Token};
 use crate::work::{Lane, Lease, Outcome};
@@ -29,6 +29,8 @@ use crate::work::{Lane, Lease, Outcome};
 const TURN: Duration = Duration::from_secs(60);
 /// Records that one commit takes, if the provider is that fast.
 const MOST_ITEMS: usize = 500;
+/// So many records that a pass has met are forgotten in one commit.
+const MOST_FORGOTTEN: i64 = 5_000;
 /// A provider that loses our place oftener than that in one job is not well.
 const MOST_RESTARTS: u32 = 3;
 
@@ -43,12 +45,12 @@ pub struct Ingest {
     pub kind: JobKind,
 }
 
-/// Where a job is. Stored with every page.
+/// The progress of a job. Stored with every page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Checkpoint {
     phase: Phase,
-    /// Where the connector goes on.
+    /// The place from which the connector goes on.
     place: Option<Value>,
     /// A delta's start; a full pass's: from where the next delta starts.
     cursor: Option<Value>,
@@ -58,7 +60,7 @@ struct Checkpoint {
     after: String,
     /// Just these records.
     items: Vec<String>,
-    /// How often it began from the start because the provider had lost our place.
+    /// The number of times it began from the start because the provider had lost our place.
     restarts: u32,
 }
 
@@ -91,7 +93,7 @@ impl Lane for Ingest {
         if job.status.is_over() {
             return Ok(Outcome::Cancel("the job is over"));
         }
-        let transport = source.transport();
+        let transport = source.transport;
         let provider = match env.providers.named(&source.provider) {
             Ok(provider) => provider,
             Err(unknown) => return self.refuse(env, lease, &format!("its provider is unknown: {unknown}")).await,
@@ -126,7 +128,7 @@ impl Ingest {
     }
 }
 
-/// Why a run stops before its job is over.
+/// The reasons why a run stops before its job is over.
 enum Trouble {
     /// The provider's error, and the token it was asked with.
     Pull(PullError, Token),
@@ -170,7 +172,8 @@ impl Run<'_> {
         if !is_begun {
             return Ok(Outcome::Cancel("the job is over"));
         }
-        let mut checkpoint: Checkpoint = serde_json::from_value(self.job.checkpoint_data.clone()).unwrap_or_default();
+        let mut checkpoint: Checkpoint = serde_json::from_value(self.job.checkpoint_data.clone())
+            .map_err(|error| Fault::Malformed { what: format!("the checkpoint of job {}: {error}", self.job_id) })?;
         let mut kind = self.job.kind;
         let until = Instant::now() + TURN;
         loop {
@@ -207,8 +210,8 @@ impl Run<'_> {
         }))
     }
 
-    /// What is closed while the provider fails, for this tenant; and while it asked us to wait, for this account. (Whether it refuses our
-    /// client matters to whoever needs a new token: `tokens`.)
+    /// The gates: one for this tenant, closed while the provider fails, and one for this account, closed while the provider asks us to wait.
+    /// (A refusal of our own client matters only where a new token is needed: `tokens`.)
     fn gates(&self) -> [String; 2] {
         [self.breaker(), format!("wait:{}", self.source_id)]
     }
@@ -310,13 +313,21 @@ impl Run<'_> {
     async fn start_over(&self, kind: &mut JobKind, checkpoint: &mut Checkpoint, why: &str) -> Result<bool, Trouble> {
         *kind = JobKind::Full;
         *checkpoint = Checkpoint { restarts: checkpoint.restarts + 1, ..Checkpoint::default() };
-        let mut effect = self.lease.begin_step(self.env).await?;
         let (at, tenant_id, job_id) = (self.env.clock.sql(), self.tenant_id, self.job_id);
+        // What was met before may be gone by now. It goes in bites, before the place does: after a crash in between, the provider refuses the place again.
+        loop {
+            let mut effect = self.lease.begin_step(self.env).await?;
+            let gone = jobs::forget_seen(&mut effect, tenant_id, job_id, MOST_FORGOTTEN).await?;
+            effect.commit().await?;
+            if gone == 0 {
+                break;
+            }
+        }
+        let mut effect = self.lease.begin_step(self.env).await?;
         let (step, note) = (self.step(*kind, checkpoint), format!("{why}: everything is read again"));
         let (place, none) = (checkpoint.stored()?, Progress::default());
         let is_running =
             jobs::advance(&mut effect, at, tenant_id, job_id, *kind, &place, &step, Some(&note), &none).await?;
-        jobs::forget_seen(&mut effect, tenant_id, job_id).await?; // what was met before may be gone by now
         sources::tell(&mut effect, at, tenant_id, self.source_id, Some(job_id), Tone::Info, &note).await?;
         effect.commit().await?;
         Ok(is_running)
@@ -357,7 +368,7 @@ impl Run<'_> {
         Ok(effect.commit().await?)
     }
 
-    /// The last commit: the cursor, the job's end, the next sync, word to whoever derives clients, and the message's own end.
+    /// The last commit: the cursor, the job's end, the next sync, the message that derives clients, and the end of its own message.
     async fn finish(&self, checkpoint: &Checkpoint) -> Result<Outcome, Trouble> {
         let mut effect = self.lease.begin(self.env).await?;
         let (at, now, tenant_id, source_id) =
@@ -371,7 +382,7 @@ impl Run<'_> {
         }
         jobs::end(&mut effect, at, tenant_id, self.job_id, JobStatus::Completed, None).await?;
         failures::clear(&mut effect, tenant_id, source_id, &[UNREADABLE]).await?;
-        Queue::new(ClientFactsOf::NAME)?.send(&mut effect, tenant_id, &[ClientFactsOf { source_id }]).await?;
+        queue_of::<ClientFactsOf>().send(&mut effect, tenant_id, &[ClientFactsOf { source_id }]).await?;
         if self.job.error_details.as_array().is_some_and(|troubles| !troubles.is_empty()) {
             let what = "Recovered: the sync went on where it had stopped, and came to its end";
             sources::tell(&mut effect, at, tenant_id, source_id, Some(self.job_id), Tone::Good, what).await?;
@@ -383,7 +394,7 @@ impl Run<'_> {
 }
 
 impl Checkpoint {
-    /// Where a job is once this page, the last of those that were fetched, is written.
+    /// The progress of a job once this page, the last of those that were fetched, is written.
     fn after_page(&self, kind: JobKind, last: &Page) -> Self {
         let here = self.clone();
         match (last.more, kind) {

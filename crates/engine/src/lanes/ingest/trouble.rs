@@ -18,7 +18,7 @@ use crate::work::Outcome;
 const BREAKS_AFTER: i32 = 3;
 
 impl Run<'_> {
-    /// Writes down why the job does not go on, and says what its message does. Whoever has lost the message writes nothing.
+    /// Stores why the job does not go on, and returns what its message does. A worker that has lost the message writes nothing.
     pub(super) async fn settle(&self, trouble: Trouble) -> Result<Outcome, Fault> {
         let fault = match trouble {
             Trouble::Ours(fault) => return self.note_ours(fault).await,
@@ -41,7 +41,7 @@ impl Run<'_> {
                 let mut effect = self.lease.begin_note(self.env).await?;
                 let [.., account] = self.gates();
                 gates::close(&mut effect, at, &account, retry_after, &words).await?;
-                let told = format!("{words}; it goes on by itself");
+                let told = format!("{words}; it continues automatically");
                 self.write(&mut effect, "rate_limited", &words, false, Some(&told)).await?;
                 effect.commit().await?;
                 Err(Fault::RateLimited { retry_after })
@@ -77,7 +77,7 @@ impl Run<'_> {
         if !unread.is_empty() {
             failures::note(&mut effect, at, tenant_id, self.source_id, self.job_id, unread).await?;
         }
-        let told = format!("{what}; it is tried again by itself");
+        let told = format!("{what}; it is retried automatically");
         self.write(&mut effect, kind, what, true, Some(&told)).await?;
         effect.commit().await?;
         Err(Fault::Transient(anyhow!(what.to_owned())))
@@ -99,7 +99,7 @@ impl Run<'_> {
             }
             NoToken::Failed(Fault::RateLimited { retry_after }) => {
                 let what = format!("{} asked us to wait before it renews the token", self.reader.provider.label);
-                let told = format!("{what}; it goes on by itself");
+                let told = format!("{what}; it continues automatically");
                 self.note("rate_limited", &what, false, Some(&told)).await?;
                 Err(Fault::RateLimited { retry_after })
             }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use domain::Fault;
 use serde::{Deserialize, Serialize};
+use store::memory::postings::FRESH;
 use store::schedules;
 
+use crate::memory::postings;
 use crate::work::{Lane, Lease, Outcome, Schedule, UPKEEP};
 use crate::{Env, blobs};
 
@@ -27,19 +29,19 @@ pub const SCHEDULES: &[Schedule] = &[
     Schedule {
         name: "unlock_stale_locks",
         every: Duration::from_secs(60),
-        what: "gives back activities whose agent went silent for five minutes",
+        what: "gives back activities whose agent went silent",
         run: |env| Box::pin(tasks::recover_locks(env, false)),
     },
     Schedule {
         name: "reset_stale_locks",
         every: Duration::from_secs(600),
-        what: "gives back activities whose agent went silent for half an hour",
+        what: "gives back activities whose agent went silent long ago, however it locked them",
         run: |env| Box::pin(tasks::recover_locks(env, true)),
     },
     Schedule {
         name: "retry_failed",
         every: Duration::from_secs(300),
-        what: "has failed activities processed again, an hour after their error",
+        what: "has failed activities processed again, some time after their error",
         run: |env| Box::pin(tasks::retry_failed(env)),
     },
     Schedule {
@@ -47,6 +49,12 @@ pub const SCHEDULES: &[Schedule] = &[
         every: Duration::from_secs(60),
         what: "counts what search relies on, and asks for the index of a large memory",
         run: |env| Box::pin(tasks::maintain_memory(env)),
+    },
+    Schedule {
+        name: "postings",
+        every: Duration::from_secs(10),
+        what: "sorts the words of what was remembered, so that large memories are searched fast",
+        run: |env| Box::pin(postings::keep(env, FRESH)),
     },
     Schedule {
         name: "blobs",

@@ -9,16 +9,27 @@ use store::{alerts, claims, queue, retention, tenants};
 use crate::lanes::build_index::BuildIndex;
 use crate::lanes::client_facts::ClientFactsOf;
 use crate::work::Lane as _;
-use crate::{Env, activities, health, lanes, pull};
+use crate::{Env, activities, health, lanes, pull, workers};
 
+/// Removes what has outlived its retention. A rule that fails is told after all others have run.
 pub(super) async fn remove_outlived(env: &Env) -> Result<(), Fault> {
     let queues: Vec<_> = lanes::ALL.iter().map(|lane| lane.queue().clone()).collect();
     let mut conn = env.db.acquire().await?;
-    let gone = retention::enforce(&mut conn, env.clock.sql(), &queues).await?;
-    if gone > 0 {
-        tracing::info!(rows = gone, "retention removed {gone} rows");
+    let count = |table: &str, n| {
+        metrics::counter!("tributary_retention_rows_total", "table" => table.to_owned()).increment(n);
+    };
+    let mut failed = None;
+    for swept in retention::enforce(&mut conn, env.clock.sql(), &queues, count).await {
+        let (table, gone) = (swept.table, swept.gone);
+        if gone > 0 {
+            tracing::info!(table, rows = gone, "retention removed {gone} rows of {table}");
+        }
+        if let Some(error) = swept.error {
+            tracing::error!(table, error = ?error, "retention could not go on with {table}");
+            failed = failed.or(Some(error));
+        }
     }
-    Ok(())
+    failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
 pub(super) async fn unpark(env: &Env) -> Result<(), Fault> {
@@ -68,25 +79,28 @@ pub(super) async fn start_syncs(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Makes the items due that are held by workers silent for ten heartbeats: they need not wait for their leases to run out.
+/// Gives others what workers held that were silent for ten heartbeats: machines that went away with their sessions open.
 pub(super) async fn take_over(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
-    let dead = store::workers::dead(&mut conn).await?;
-    if dead.is_empty() {
-        return Ok(());
-    }
-    for lane in &lanes::ALL {
-        let taken = lane.queue().take_over(&mut conn, env.clock.sql(), &dead).await?;
-        if taken > 0 {
-            tracing::warn!(lane = lane.name, "{taken} items of a dead worker are given to others");
-        }
+    let dead = store::workers::silent(&mut conn).await?;
+    drop(conn);
+    if !dead.is_empty() {
+        let queues: Vec<_> = lanes::ALL.iter().map(|lane| lane.queue()).collect();
+        workers::take_over(env, &queues, &dead).await?;
     }
     Ok(())
 }
 
 pub(super) async fn collect_tokens(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
-    let gone = store::tokens::collect(&mut conn, env.clock.sql()).await?;
+    let mut gone = 0;
+    loop {
+        let some = store::tokens::collect(&mut conn, env.clock.sql()).await?;
+        gone += some;
+        if some == 0 {
+            break;
+        }
+    }
     if gone > 0 {
         tracing::info!("{gone} replaced tokens were removed");
     }
@@ -120,15 +134,10 @@ pub(super) async fn retry_failed(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Renews the estimates that search relies on, and sends for the index of a tenant that outgrew exact search.
+/// Counts what search relies on, and sends for the index of a tenant that outgrew exact search.
 pub(super) async fn maintain_memory(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let tenants = maintain::count(&mut conn).await?;
-    for tenant in &tenants {
-        if tenant.wants_stats() {
-            maintain::renew_stats(&mut conn, tenant).await?;
-        }
-    }
     drop(conn);
     let queue = queue::Queue::new(BuildIndex::NAME)?;
     for tenant in tenants.iter().filter(|tenant| tenant.wants_index()) {
@@ -142,42 +151,62 @@ pub(super) async fn maintain_memory(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Opens and closes each tenant's alerts by what is wrong now, and reports the new ones.
+/// Opens and closes the alerts of each tenant in service. A tenant for which that fails is told after all others have had their turn.
 pub(super) async fn watch(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
-    let tenants = tenants::list(&mut conn).await?;
+    let mut tenants = tenants::list(&mut conn).await?;
     drop(conn);
-    let mut n_open = 0;
+    tenants.retain(|tenant| tenant.forgetting_at.is_none());
+    let dead = health::Dead::of(env, &tenants.iter().map(|tenant| TenantId(tenant.id)).collect::<Vec<_>>()).await?;
+    let (mut n_open, mut failed) = (0, None);
     for tenant in tenants {
         let caller = Caller::local("watch", TenantId(tenant.id), tenant.is_operator);
-        let findings = health::overview(env, &caller).await?.findings;
-        n_open += findings.len();
-        let mut tx = env.db.begin().await?;
-        let opened = alerts::reconcile(&mut tx, env.clock.sql(), caller.tenant_id, &findings).await?;
-        tx.notify(Notice {
-            tenant_id: Some(caller.tenant_id),
-            kind: "alerts".into(),
-            id: String::new(),
-            op: Op::Update,
-            ids: Vec::new(),
-        });
-        tx.commit().await?;
-        for alert in &opened {
-            tracing::error!(
-                alert.kind = alert.kind,
-                alert.subject = alert.subject,
-                "alert: {}; {}",
-                alert.what,
-                alert.todo
-            );
-            if let Some(url) = &env.config.alert_webhook_url {
-                // At most once: a receiver that is away must not keep alerts from opening.
-                if let Err(fault) = env.http.post_json(url, alert).await {
-                    tracing::warn!("the alert webhook could not be told: {}", fault.in_words());
-                }
+        let error = match watch_tenant(env, &caller, &dead).await {
+            Ok(n) => {
+                n_open += n;
+                continue;
+            }
+            Err(error) => error,
+        };
+        let id = caller.tenant_id;
+        let is_in_service = env.db.session(async |conn| tenants::is_in_service(conn, id).await).await;
+        if matches!(is_in_service, Ok(false)) {
+            continue; // it is being forgotten since it was listed
+        }
+        tracing::error!(tenant.id = %id, error = ?error, "the alerts of tenant {id} could not be looked after");
+        failed = failed.or(Some(error));
+    }
+    metrics::gauge!("tributary_alerts_open").set(n_open as f64);
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Opens and closes one tenant's alerts by what is wrong now, and reports the new ones. Returns how many are open.
+async fn watch_tenant(env: &Env, caller: &Caller, dead: &health::Dead) -> store::Result<usize> {
+    let findings = health::findings(env, caller, dead).await?;
+    let mut tx = env.db.begin().await?;
+    let opened = alerts::reconcile(&mut tx, env.clock.sql(), caller.tenant_id, &findings).await?;
+    tx.notify(Notice {
+        tenant_id: Some(caller.tenant_id),
+        kind: "alerts".into(),
+        id: String::new(),
+        op: Op::Update,
+        ids: Vec::new(),
+    });
+    tx.commit().await?;
+    for alert in &opened {
+        tracing::error!(
+            alert.kind = alert.kind,
+            alert.subject = alert.subject,
+            "alert: {}; {}",
+            alert.what,
+            alert.todo
+        );
+        if let Some(url) = &env.config.alert_webhook_url {
+            // At most once: a receiver that is away must not keep alerts from opening.
+            if let Err(fault) = env.http.post_json(url, alert).await {
+                tracing::warn!("the alert webhook could not be told: {}", fault.in_words());
             }
         }
     }
-    metrics::gauge!("tributary_alerts_open").set(n_open as f64);
-    Ok(())
+    Ok(findings.len())
 }

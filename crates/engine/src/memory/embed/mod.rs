@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use anyhow::{Context as _, ensure};
 use connectors::Http;
 use connectors::models::EmbedClient;
-use domain::{Fault, text};
+use domain::{Fault, hex, text};
 use store::spend::Spent;
 
 pub use self::embedders::Embedders;
@@ -34,8 +34,8 @@ impl Model {
         let mut name = format!("{}_{dim}", words.join("_"));
         if name.len() > 40 {
             // Long names may share their beginning, so a hash tells them apart.
-            let [a, b, c, d, ..] = text::sha256(&format!("{model} {dim}"));
-            name = format!("{}_{a:02x}{b:02x}{c:02x}{d:02x}", &name[..31]);
+            let hash = text::sha256(&format!("{model} {dim}"));
+            name = format!("{}_{}", &name[..31], hex::encode(&hash[..4]));
         }
         Self { name, dim }
     }
@@ -53,7 +53,7 @@ pub enum Embedder {
 pub struct Embedded {
     pub vectors: Vec<Vec<f32>>,
     pub spent: Spent,
-    /// Why the last texts have no vector, if some have none.
+    /// The reason why the last texts have no vector, if some have none.
     pub fault: Option<Fault>,
 }
 
@@ -62,7 +62,7 @@ pub struct Meter {
     model: Model,
     calls: AtomicU64,
     texts: AtomicU64,
-    /// In dollars, per million tokens.
+    /// The price in dollars per million tokens.
     price_per_million: f64,
 }
 
@@ -99,11 +99,11 @@ impl Embedder {
         &self.meter().model
     }
 
-    /// The weight of its order in a search, where that of keywords is 1. Measured: a static model alone is worse than keywords.
+    /// The share of its similarity in the score of a hit; the rest is that of keywords. Measured: a static model alone is worse than keywords.
     pub fn weight(&self) -> f64 {
         match self {
-            Self::Fast(..) => 0.5,
-            Self::Http(..) => 1.0,
+            Self::Fast(..) => 0.35,
+            Self::Http(..) => 0.7,
         }
     }
 
@@ -157,12 +157,12 @@ impl Embedder {
         (tokens as f64 * self.meter().price_per_million).ceil() as i64
     }
 
-    /// How many calls it got.
+    /// Returns the number of calls it got.
     pub fn calls(&self) -> u64 {
         self.meter().calls.load(Relaxed)
     }
 
-    /// How many texts it made vectors of.
+    /// Returns the number of texts it made vectors of.
     pub fn texts(&self) -> u64 {
         self.meter().texts.load(Relaxed)
     }

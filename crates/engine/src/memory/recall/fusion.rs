@@ -1,96 +1,165 @@
-//! Fusion: one order of documents out of two. Pure; it knows nothing of how either side found its candidates.
+//! Fusion: one order of documents out of the scores by keyword and by vector. Pure; it knows nothing of how candidates were found.
 
 use std::collections::HashMap;
 
 use store::memory::Candidate;
 use uuid::Uuid;
 
-/// Damps the difference between the first ranks (reciprocal rank fusion's usual constant).
-const RANK_OFFSET: f64 = 60.0;
+/// The beginning of a document says what it is about.
+const FIRST_CHUNK: f64 = 0.03;
+/// A chunk that has all neighbouring words of the question next to each other.
+pub(super) const PHRASE: f64 = 0.05;
 
 /// A document in the fused order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fused {
     pub document_id: Uuid,
-    /// The best chunk by keyword, else the best by vector.
+    /// Its best chunk.
     pub chunk_id: Uuid,
     pub score: f64,
-    /// From 1.
+    /// Its place by keyword alone, from 1. None if it has no word of the question.
     pub keyword_rank: Option<i32>,
-    /// From 1.
+    /// Its place by vector alone, from 1. None without a vector.
     pub vector_rank: Option<i32>,
     pub similarity: Option<f64>,
 }
 
-/// Fuses two lists, both best first and with each document once, by reciprocal rank, and returns the best `k`. A document gets
-/// 1 / (60 + rank) of each list it is in, that of the vector list times `vector_weight`. Equal scores are ordered by id.
-pub(super) fn fuse(by_keyword: &[Candidate], by_vector: &[Candidate], vector_weight: f64, k: usize) -> Vec<Fused> {
-    let share = |rank: i32| 1.0 / (RANK_OFFSET + f64::from(rank));
-    let mut fused: HashMap<Uuid, Fused> = HashMap::with_capacity(by_keyword.len() + by_vector.len());
-    for (rank, candidate) in (1..).zip(by_keyword) {
-        let Candidate { document_id, chunk_id, .. } = *candidate;
-        let (keyword_rank, vector_rank, similarity) = (Some(rank), None, None);
-        let score = share(rank);
-        fused.insert(document_id, Fused { document_id, chunk_id, score, keyword_rank, vector_rank, similarity });
+/// A chunk with both of its scores.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scored {
+    pub candidate: Candidate,
+    /// 0 if it has no word of the question.
+    pub by_keyword: f64,
+}
+
+/// Orders the documents of the candidates. Both scores are stretched over the candidates to 0…1, and a chunk gets `vector_share` of the one and the
+/// rest of the other. A document counts by its best chunk. Equal scores are ordered by id. By vector alone (a share of 1) nothing but the
+/// similarity counts.
+pub(super) fn fuse(scored: &[Scored], vector_share: f64) -> Vec<Fused> {
+    let keyword = Range::of(scored.iter().map(|chunk| chunk.by_keyword));
+    let vector = Range::of(scored.iter().filter_map(|chunk| chunk.candidate.similarity));
+    let keyword_ranks =
+        ranks(scored.iter().filter(|chunk| chunk.by_keyword > 0.0).map(|chunk| (chunk, chunk.by_keyword)));
+    let vector_ranks = ranks(scored.iter().filter_map(|chunk| Some((chunk, chunk.candidate.similarity?))));
+    let mut best: HashMap<Uuid, Fused> = HashMap::new();
+    for chunk in scored {
+        let Candidate { chunk_id, document_id, ordinal, similarity, .. } = chunk.candidate;
+        let by_vector = similarity.map_or(0.0, |similarity| vector.stretch(similarity));
+        let bonus = if ordinal == 0 && vector_share < 1.0 { FIRST_CHUNK } else { 0.0 };
+        let score = vector_share * by_vector + (1.0 - vector_share) * keyword.stretch(chunk.by_keyword) + bonus;
+        let (keyword_rank, vector_rank) =
+            (keyword_ranks.get(&document_id).copied(), vector_ranks.get(&document_id).copied());
+        let fused = Fused { document_id, chunk_id, score, keyword_rank, vector_rank, similarity };
+        best.entry(document_id)
+            .and_modify(|known| {
+                if is_before(&fused, known) {
+                    *known = fused;
+                }
+            })
+            .or_insert(fused);
     }
-    for (rank, candidate) in (1..).zip(by_vector) {
-        let Candidate { document_id, chunk_id, score: similarity } = *candidate;
-        let (keyword_rank, vector_rank, similarity) = (None, Some(rank), Some(similarity));
-        let unseen = Fused { document_id, chunk_id, score: 0.0, keyword_rank, vector_rank, similarity };
-        let document = fused.entry(document_id).or_insert(unseen);
-        document.score += vector_weight * share(rank);
-        (document.vector_rank, document.similarity) = (vector_rank, similarity);
-    }
-    let mut fused: Vec<Fused> = fused.into_values().collect();
-    fused.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.document_id.cmp(&b.document_id)));
-    fused.truncate(k);
+    let mut fused: Vec<Fused> = best.into_values().collect();
+    sort(&mut fused);
     fused
+}
+
+/// Sorts by score, best first.
+pub(super) fn sort(fused: &mut [Fused]) {
+    fused.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.document_id.cmp(&b.document_id)));
+}
+
+fn is_before(a: &Fused, b: &Fused) -> bool {
+    b.score.total_cmp(&a.score).then(a.chunk_id.cmp(&b.chunk_id)).is_lt()
+}
+
+/// The place of each document by one score, from 1.
+fn ranks<'a>(chunks: impl Iterator<Item = (&'a Scored, f64)>) -> HashMap<Uuid, i32> {
+    let mut best: HashMap<Uuid, f64> = HashMap::new();
+    for (chunk, score) in chunks {
+        best.entry(chunk.candidate.document_id).and_modify(|known| *known = known.max(score)).or_insert(score);
+    }
+    let mut order: Vec<(Uuid, f64)> = best.into_iter().collect();
+    order.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    order.into_iter().map(|(document_id, _)| document_id).zip(1..).collect()
+}
+
+/// The smallest and the largest of some scores.
+struct Range {
+    least: f64,
+    most: f64,
+}
+
+impl Range {
+    fn of(scores: impl Iterator<Item = f64>) -> Self {
+        let (least, most) =
+            scores.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), score| (least.min(score), most.max(score)));
+        Self { least, most }
+    }
+
+    /// Maps the range to 0…1. If all are the same, they are as good as can be, or nothing.
+    fn stretch(&self, score: f64) -> f64 {
+        match self.most - self.least {
+            width if width > 0.0 => (score - self.least) / width,
+            _ if self.most > 0.0 => 1.0,
+            _ => 0.0,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Documents by number, best first; chunks are numbered from the given one on.
-    fn list(documents: &[u128], first_chunk: u128) -> Vec<Candidate> {
-        let candidate = |(nth, document): (u128, &u128)| Candidate {
-            document_id: Uuid::from_u128(*document),
-            chunk_id: Uuid::from_u128(first_chunk + nth),
-            score: 1.0 - nth as f64 / 10.0,
-        };
-        (0..).zip(documents).map(candidate).collect()
+    /// Chunks as (document, ordinal, by keyword, similarity); chunks are numbered from 100 on.
+    fn scored(chunks: &[(u128, i32, f64, Option<f64>)]) -> Vec<Scored> {
+        let scored =
+            |(nth, (document, ordinal, by_keyword, similarity)): (u128, &(u128, i32, f64, Option<f64>))| Scored {
+                candidate: Candidate {
+                    n: i64::try_from(nth).expect("few"),
+                    chunk_id: Uuid::from_u128(100 + nth),
+                    document_id: Uuid::from_u128(*document),
+                    ordinal: *ordinal,
+                    similarity: *similarity,
+                },
+                by_keyword: *by_keyword,
+            };
+        (0..).zip(chunks).map(scored).collect()
     }
 
-    fn order(by_keyword: &[u128], by_vector: &[u128], weight: f64, k: usize) -> Vec<u128> {
-        let fused = fuse(&list(by_keyword, 100), &list(by_vector, 200), weight, k);
-        fused.iter().map(|document| document.document_id.as_u128()).collect()
+    fn order(chunks: &[(u128, i32, f64, Option<f64>)], vector_share: f64) -> Vec<u128> {
+        fuse(&scored(chunks), vector_share).iter().map(|document| document.document_id.as_u128()).collect()
     }
 
     #[test]
-    fn two_orders_become_one() {
-        for (what, by_keyword, by_vector, weight, k, expected) in [
-            ("nothing", &[][..], &[][..], 1.0, 10, &[][..]),
-            ("keywords alone", &[3, 1, 2], &[], 1.0, 10, &[3, 1, 2]),
-            ("vectors alone", &[], &[3, 1, 2], 0.5, 10, &[3, 1, 2]),
-            ("found by both beats first in one", &[1, 2], &[3, 2], 1.0, 10, &[2, 1, 3]),
-            ("equal scores go by id", &[2, 1], &[1, 2], 1.0, 10, &[1, 2]),
-            ("a weak model's first stands behind keywords", &[1, 2], &[3], 0.5, 10, &[1, 2, 3]),
-            ("a weak model still decides among equals", &[1, 2], &[2, 1], 0.5, 10, &[1, 2]),
-            ("only the best", &[1, 2, 3], &[3], 1.0, 2, &[3, 1]),
+    fn two_scores_become_one_order() {
+        let both = [(1, 1, 9.0, Some(0.2)), (2, 1, 8.0, Some(0.8)), (3, 1, 0.0, Some(0.9))];
+        for (what, chunks, share, expected) in [
+            ("nothing", &[][..], 0.7, &[][..]),
+            ("keywords alone", &[(1, 1, 2.0, None), (2, 1, 5.0, None), (3, 1, 3.0, None)], 0.7, &[2, 3, 1]),
+            ("vectors alone", &[(1, 1, 0.0, Some(0.1)), (2, 1, 0.0, Some(0.5))], 0.7, &[2, 1]),
+            ("good in both beats best in one", &both, 0.7, &[2, 3, 1]),
+            ("a weak model counts less", &both, 0.1, &[1, 2, 3]),
+            ("no vector yet", &[(1, 1, 9.0, None), (2, 1, 1.0, Some(0.9)), (3, 1, 1.0, Some(0.8))], 0.3, &[1, 2, 3]),
+            ("the first chunk goes before an equal one", &[(1, 1, 4.0, None), (2, 0, 4.0, None)], 0.0, &[2, 1]),
+            (
+                "but not by vector alone",
+                &[(1, 1, 0.0, Some(0.91)), (2, 0, 0.0, Some(0.9)), (3, 1, 0.0, Some(0.1))],
+                1.0,
+                &[1, 2, 3],
+            ),
+            ("equal scores go by id", &[(2, 1, 4.0, None), (1, 1, 4.0, None)], 0.5, &[1, 2]),
         ] {
-            assert_eq!(order(by_keyword, by_vector, weight, k), expected, "{what}");
+            assert_eq!(order(chunks, share), expected, "{what}");
         }
     }
 
     #[test]
-    fn a_document_of_both_lists_is_shown_by_its_words_and_says_where_it_stood() {
-        let fused = fuse(&list(&[1], 100), &list(&[2, 1], 200), 0.5, 10);
-        let both = fused[0];
-        assert_eq!((both.document_id.as_u128(), both.chunk_id.as_u128()), (1, 100));
-        assert_eq!((both.keyword_rank, both.vector_rank, both.similarity), (Some(1), Some(2), Some(0.9)));
-        assert!((both.score - (1.0 / 61.0 + 0.5 / 62.0)).abs() < 1e-12);
-        let one = fused[1];
-        assert_eq!((one.chunk_id.as_u128(), one.keyword_rank, one.vector_rank), (200, None, Some(1)));
-        assert!((one.score - 0.5 / 61.0).abs() < 1e-12);
+    fn a_document_is_shown_by_its_best_chunk_and_says_where_it_stood() {
+        let chunks = [(1, 3, 1.0, Some(0.1)), (1, 4, 5.0, Some(0.9)), (2, 1, 0.0, Some(0.95)), (1, 5, 0.0, None)];
+        let fused = fuse(&scored(&chunks), 0.5);
+        let ids: Vec<(u128, u128)> = fused.iter().map(|f| (f.document_id.as_u128(), f.chunk_id.as_u128())).collect();
+        assert_eq!(ids, [(1, 101), (2, 102)]);
+        assert_eq!((fused[0].keyword_rank, fused[0].vector_rank, fused[0].similarity), (Some(1), Some(2), Some(0.9)));
+        assert_eq!((fused[1].keyword_rank, fused[1].vector_rank), (None, Some(1)));
     }
 }

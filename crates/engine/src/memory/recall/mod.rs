@@ -1,43 +1,76 @@
-//! Asking memory. A search goes through these steps:
+//! Asking memory, for what `memory::remember` wrote. A search goes through these steps:
 //!
 //! 1. `question`: the question becomes a vector.
-//! 2. `store::memory::candidates`: documents by keyword and documents by vector, in one round trip of the caller's own transaction.
-//! 3. `fusion`: the two lists become one order. Another way to find candidates only has to give such a list.
-//! 4. `store::memory::found`: the best are read with their texts. A reranker belongs after this step: it gets the question and the first
-//!    twenty `Found`, and returns them in another order, of which the first `k` are kept.
-//! 5. Each becomes a `Hit`, with a snippet and why it matched.
+//! 2. `store::memory::look`: the postings of its words (`memory.keyword_postings`) and the chunks nearest to its vector, in one round trip of the
+//!    caller's own transaction. `keyword` scores every chunk that has one of the words.
+//! 3. `store::memory::complete`: the best chunks of either side become candidates, with both scores. Another way to find candidates only has to
+//!    name more chunks.
+//! 4. `fusion`: the two scores become one order of documents.
+//! 5. `store::memory::found`: the best are read with their texts, twenty at least. The question's phrases are looked for in them; a reranker
+//!    belongs here too. The first `k` are kept.
+//! 6. Each becomes a `Hit`, with a snippet and why it matched.
 
 mod fusion;
+mod keyword;
 mod question;
 
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use domain::text::{self, Part};
+use domain::text::{self, Part, Phrases, has_nul};
 use domain::{Caller, DocumentType};
-use store::memory::{self, Filters, Found, How, Mode, QueryVector};
+use store::Tx;
+use store::memory::{self, Candidate, Filters, Found, How, Looked, Mode, QueryVector};
 use uuid::Uuid;
 
-use self::fusion::Fused;
-use crate::Env;
+use self::fusion::{Fused, PHRASE, Scored};
+use self::keyword::Scores;
+use crate::{ActError, Env};
 
 const SNIPPET_CHARS: usize = 260;
+/// The most documents that one search returns.
 const MOST_HITS: usize = 100;
+/// Longer than a question, shorter than a document.
+const MOST_CHARS: usize = 2_000;
+/// The number of candidates by keyword. Those by vector are as many.
+const BY_KEYWORD: usize = 200;
+/// At least so many documents are read before the last ones are chosen.
+const READ: usize = 20;
 
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub text: String,
     pub filters: Filters,
+    /// The largest number of documents.
     pub k: usize,
     pub mode: Mode,
+}
+
+impl Query {
+    fn check(&self) -> Result<(), ActError> {
+        if self.text.trim().is_empty() {
+            return Err(ActError::invalid("say what to look for"));
+        }
+        if self.text.chars().count() > MOST_CHARS {
+            return Err(ActError::invalid("what to look for has more than 2,000 characters"));
+        }
+        let kind = self.filters.r#type.as_deref().unwrap_or_default();
+        if has_nul(&self.text) || has_nul(kind) || kind.len() > 400 {
+            return Err(ActError::invalid("what to look for, or the type, is no text that could be stored"));
+        }
+        if !(1..=MOST_HITS).contains(&self.k) {
+            return Err(ActError::invalid("a search returns 1 to 100 documents"));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug)]
 pub struct SearchAnswer {
     pub hits: Vec<Hit>,
-    /// How vectors were searched for these hits.
+    /// The way in which vectors were searched for these hits.
     pub how: How,
-    /// Why the answer may be poorer than it could be.
+    /// The reason why the answer may be incomplete, if it may be.
     pub note: Option<String>,
 }
 
@@ -56,15 +89,15 @@ pub struct Hit {
     pub keyword_rank: Option<i32>,
     pub vector_rank: Option<i32>,
     pub similarity: Option<f64>,
-    /// Why it matched, in words.
+    /// The reason why it matched, in words.
     pub why: String,
     pub snippet: Vec<Part>,
 }
 
 /// Finds the best documents of the caller's tenant. An embedder that is away makes the answer poorer, not absent.
-pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchAnswer, store::Error> {
-    let is_embedded = query.mode != Mode::Keyword && !query.text.trim().is_empty();
-    let question = match is_embedded {
+pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchAnswer, ActError> {
+    query.check()?;
+    let question = match query.mode != Mode::Keyword {
         true => Some(question::embed(env, caller.tenant_id, &query.text).await?),
         false => None,
     };
@@ -73,30 +106,66 @@ pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchA
         let vector = question.vector.as_ref().ok()?;
         Some(QueryVector { model: &question.embedder.model().name, vector })
     });
-    let weight = match (&question, query.mode) {
+    let share = match (&question, query.mode) {
         (Some(question), Mode::Hybrid) => question.embedder.weight(),
-        _ => 1.0,
+        (_, Mode::Vector) => 1.0,
+        _ => 0.0,
     };
 
-    let (candidates, best, found) = env
+    let asked = memory::Question { text, vector, filters: &query.filters };
+    let (looked, mut best, found) = env
         .db
         .read(caller, async |tx| {
-            let candidates = memory::candidates(tx, text, vector, &query.filters).await?;
-            let k = query.k.clamp(1, MOST_HITS);
-            let best = fusion::fuse(&candidates.by_keyword, &candidates.by_vector, weight, k);
+            let looked = memory::look(tx, asked).await?;
+            let scores = Scores::of(&looked);
+            let candidates = candidates(tx, asked, &looked, &scores).await?;
+            let scored: Vec<Scored> = candidates
+                .into_iter()
+                .map(|candidate| Scored { candidate, by_keyword: f64::from(scores.get(candidate.n)) })
+                .collect();
+            let mut best = fusion::fuse(&scored, share);
+            best.truncate(query.k.max(READ));
             let ids: Vec<(Uuid, Uuid)> = best.iter().map(|fused| (fused.document_id, fused.chunk_id)).collect();
             let found = memory::found(tx, &ids).await?;
-            Ok((candidates, best, found))
+            Ok((looked, best, found))
         })
         .await?;
-    let fused: HashMap<Uuid, Fused> = best.into_iter().map(|fused| (fused.document_id, fused)).collect();
-    let hits: Vec<Hit> = found
-        .into_iter()
-        .filter_map(|found| Some(Hit::new(*fused.get(&found.document_id)?, found, &candidates.terms)))
-        .collect();
-    let how = if hits.is_empty() { How::Keyword } else { candidates.how };
+    let mut found: HashMap<Uuid, Found> = found.into_iter().map(|found| (found.document_id, found)).collect();
+    if let Some(text) = text {
+        let phrases = Phrases::of(text);
+        for fused in &mut best {
+            let found = found.get(&fused.document_id);
+            fused.score += PHRASE * found.map_or(0.0, |found| phrases.share_in(found.title.as_deref(), &found.text));
+        }
+        fusion::sort(&mut best);
+    }
+    let hits =
+        best.into_iter().filter_map(|fused| Some(Hit::new(fused, found.remove(&fused.document_id)?, &looked.lexemes)));
+    let hits: Vec<Hit> = hits.take(query.k).collect();
+    let how = if hits.is_empty() { How::Keyword } else { looked.how };
     let note = question.and_then(|question| question.note(how, hits.is_empty()));
     Ok(SearchAnswer { hits, how, note })
+}
+
+/// The best chunks by keyword that match the filters, and the nearest by vector.
+async fn candidates(
+    tx: &mut Tx,
+    asked: memory::Question<'_>,
+    looked: &Looked,
+    scores: &Scores,
+) -> store::Result<Vec<Candidate>> {
+    let is_broad = looked.allowed.is_none() && !asked.filters.is_empty();
+    // Some entries are of chunks that are gone. A filter that leaves many chunks is applied to those with the best scores, in growing numbers.
+    let tries = if is_broad { [10 * BY_KEYWORD, usize::MAX] } else { [BY_KEYWORD * 5 / 4, 10 * BY_KEYWORD] };
+    for most in tries {
+        let numbers = scores.best(most, looked.allowed.as_deref());
+        let completed = memory::complete(tx, asked, looked, &numbers, BY_KEYWORD).await?;
+        let n_found = completed.iter().filter(|candidate| scores.get(candidate.n) > 0.0).count();
+        if numbers.len() < most || n_found >= BY_KEYWORD || most == tries[1] {
+            return Ok(completed);
+        }
+    }
+    Ok(Vec::new())
 }
 
 impl Hit {
@@ -126,5 +195,28 @@ fn why(fused: &Fused) -> String {
         (Some(k), None, _) => format!("its words (no. {k})"),
         (None, Some(v), Some(similarity)) => format!("its meaning (no. {v}, similarity {similarity:.2})"),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_looked_for_is() {
+        let query = |text: &str, k: usize, kind: Option<&str>| Query {
+            text: text.to_owned(),
+            k,
+            filters: Filters { r#type: kind.map(str::to_owned), ..Filters::default() },
+            mode: Mode::Hybrid,
+        };
+        let (longest, too_long) = ("é".repeat(2_000), "a".repeat(2_001));
+        for good in [query("late delivery", 10, None), query(&longest, 1, Some("note")), query("x", 100, None)] {
+            assert!(good.check().is_ok(), "{good:?}");
+        }
+        let odd = [("", 10, None), (" \n", 10, None), ("a\0b", 10, None), ("x", 10, Some("a\0")), ("x", 0, None)];
+        for (text, k, kind) in odd.into_iter().chain([("x", 101, None), (too_long.as_str(), 10, None)]) {
+            assert!(query(text, k, kind).check().is_err(), "{text:?}, {k}, {kind:?}");
+        }
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! Nothing is locked before step 4, so others may write the same documents meanwhile. A newer version that is stored by then is left
 //! alone. A text that changed since step 2 sends the batch back there, with the vectors it has.
+//!
+//! Lanes such as `remember_activity` and `ingest` call it. A search (`memory::recall`) finds what it wrote.
 
 mod normal;
 mod plan;
@@ -26,7 +28,7 @@ use self::vectors::Vectors;
 use super::embed::TenantEmbedder;
 use crate::Env;
 
-/// What happened to a record.
+/// The effect of a batch on one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -57,7 +59,7 @@ pub struct Remembered {
     pub id: DocumentId,
     pub change: Change,
     pub n_chunks: usize,
-    /// How many of its chunks were embedded for this batch.
+    /// The number of its chunks that were embedded for this batch.
     pub n_embedded: usize,
     /// Some vectors are missing. The document is found by keyword, and an item in lane `embed` will make them.
     pub is_pending: bool,
@@ -66,12 +68,12 @@ pub struct Remembered {
 /// The outcome for a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// In the order of the records.
+    /// The results, in the order of the records.
     pub records: Vec<Remembered>,
     pub spent: Spent,
 }
 
-/// How many times a batch is planned again because others write the same documents.
+/// The number of times that a batch is planned again because others write the same documents.
 const MOST_ROUNDS: usize = 5;
 
 /// Remembers a batch in the transaction that `begin` opens, and returns that transaction still open: what the caller adds commits with
@@ -110,9 +112,8 @@ where
     T: AsMut<Tx>,
     F: Future<Output = Result<T, Fault>>,
 {
-    let winners = normal::winners(records);
     for _ in 0..MOST_ROUNDS {
-        let plan = Plan::make(env, tenant, records, &winners).await?;
+        let plan = Plan::make(env, tenant, records).await?;
         let begun = Instant::now();
         vectors.fill(plan.chunks_without_vector()).await?;
         took("embed", begun);

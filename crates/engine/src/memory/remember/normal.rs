@@ -10,7 +10,7 @@ pub(super) struct Normal {
     pub record: Record,
     pub title: Option<String>,
     pub text: String,
-    /// Of title and text.
+    /// The hash of title and text.
     pub sha256: [u8; 32],
 }
 
@@ -37,17 +37,28 @@ impl Normal {
     }
 }
 
-/// The indexes of the records to write: of each document the newest version, else the last.
-pub(super) fn winners(records: &[Normal]) -> Vec<usize> {
-    let mut best: HashMap<(Uuid, &str), usize> = HashMap::new();
+/// The record of a batch that is written of a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Winner {
+    /// Its position in the batch.
+    pub index: usize,
+    /// The newest version that came of the document, in the batch or before.
+    pub version: Option<i64>,
+}
+
+/// The records to write, one of each document: the one that would stand if the batch came record by record. `stored` is the version that is
+/// stored of a record's document. A record without a version, such as a deletion, leaves the version as it is.
+pub(super) fn winners(records: &[Normal], stored: impl Fn(&Normal) -> Option<i64>) -> Vec<Winner> {
+    let mut best: HashMap<(Uuid, &str), Winner> = HashMap::new();
     for (index, record) in records.iter().enumerate() {
-        let held = best.entry(record.key()).or_insert(index);
-        if !is_newer(records[*held].record.source_version, record.record.source_version) {
-            *held = index;
+        let came = record.record.source_version;
+        let winner = best.entry(record.key()).or_insert_with(|| Winner { index, version: stored(record) });
+        if !is_newer(winner.version, came) {
+            *winner = Winner { index, version: came.or(winner.version) };
         }
     }
-    let mut winners: Vec<usize> = best.into_values().collect();
-    winners.sort_unstable();
+    let mut winners: Vec<Winner> = best.into_values().collect();
+    winners.sort_unstable_by_key(|winner| winner.index);
     winners
 }
 
@@ -70,21 +81,36 @@ mod tests {
         })
     }
 
+    /// F26.
     #[test]
     fn of_each_document_the_newest_version_wins_else_the_last() {
         let (one, other) = (SourceId::new(), SourceId::new());
-        for (batch, expected) in [
-            (vec![record(one, "a", Some(1)), record(one, "a", Some(2))], &[1][..]),
-            (vec![record(one, "a", Some(2)), record(one, "a", Some(1))], &[0]),
-            (vec![record(one, "a", Some(2)), record(one, "a", Some(2))], &[1]),
-            (vec![record(one, "a", Some(2)), record(one, "a", None)], &[1]),
-            (vec![record(one, "a", None), record(one, "b", None), record(one, "a", None)], &[1, 2]),
-            (vec![record(one, "a", Some(2)), record(other, "a", Some(1))], &[0, 1]),
-            (vec![], &[]),
+        for (batch, stored, expected) in [
+            (vec![record(one, "a", Some(1)), record(one, "a", Some(2))], None, &[1][..]),
+            (vec![record(one, "a", Some(2)), record(one, "a", Some(1))], None, &[0]),
+            (vec![record(one, "a", Some(2)), record(one, "a", Some(2))], None, &[1]),
+            (vec![record(one, "a", Some(2)), record(one, "a", None)], None, &[1]),
+            (vec![record(one, "a", None), record(one, "b", None), record(one, "a", None)], None, &[1, 2]),
+            (vec![record(one, "a", Some(2)), record(other, "a", Some(1))], None, &[0, 1]),
+            (vec![], None, &[]),
+            // One without a version, such as a deletion, and then one that is late.
+            (vec![record(one, "a", Some(2)), record(one, "a", None), record(one, "a", Some(1))], None, &[1]),
+            (vec![record(one, "a", None), record(one, "a", Some(1))], Some(2), &[0]),
+            (vec![record(one, "a", None), record(one, "a", Some(3))], Some(2), &[1]),
+            (vec![record(one, "a", Some(1)), record(one, "a", None)], Some(2), &[1]),
         ] {
             let said: Vec<&str> = batch.iter().map(|record| record.text.as_str()).collect();
-            assert_eq!(winners(&batch), expected, "{said:?}");
+            let won: Vec<usize> = winners(&batch, |_| stored).into_iter().map(|winner| winner.index).collect();
+            assert_eq!(won, expected, "{said:?}, stored {stored:?}");
         }
+    }
+
+    #[test]
+    fn a_record_without_a_version_keeps_the_newest_that_came_before_it() {
+        let one = SourceId::new();
+        let batch = [record(one, "a", Some(3)), record(one, "a", None)];
+        assert_eq!(winners(&batch, |_| None), [Winner { index: 1, version: Some(3) }]);
+        assert_eq!(winners(&batch, |_| Some(5)), [Winner { index: 1, version: Some(5) }]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a batch will write, decided before its transaction opens: what changes, into which chunks, and which stored chunks stay.
+//! The plan of a batch, made before its transaction opens: what changes, into which chunks, and which stored chunks stay.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use store::memory::{Kept, Seen, VectorTable, chunks, documents};
 use store::spend::Spent;
 use uuid::Uuid;
 
-use super::normal::{self, Normal};
+use super::normal::{self, Normal, Winner};
 use super::vectors::Vectors;
 use super::{Batch, Change, Remembered, took};
 use crate::Env;
@@ -17,54 +17,58 @@ use crate::memory::embed::TenantEmbedder;
 
 pub(super) struct Plan<'a> {
     pub tenant_id: TenantId,
-    /// Where the batch's vectors go.
+    /// The table for the batch's vectors.
     pub table: &'a VectorTable,
     pub steps: Vec<Step<'a>>,
     /// The batch's languages, if the tenant has no memory yet or not in all of them.
     pub new_langs: Option<Vec<&'a str>>,
 }
 
-/// What is done about one document.
+/// The work to do for one document.
 pub(super) struct Step<'a> {
     pub normal: &'a Normal,
-    /// Of its record in the batch.
+    /// The position of its record in the batch.
     index: usize,
+    /// The newest version that came of the document.
+    pub version: Option<i64>,
     pub id: DocumentId,
-    /// What was stored of it when the plan was made.
+    /// The stored state of the document when the plan was made.
     pub seen: Option<Seen>,
     pub change: Change,
     pub lang: &'a str,
     pub chunks: Vec<Chunk>,
-    /// For each of `chunks` the stored chunk that it is.
+    /// The stored chunk that equals each of `chunks`, if any.
     pub kept: Vec<Option<Kept>>,
     /// Stored chunks that the document no longer has.
     pub gone: Vec<Uuid>,
 }
 
 impl<'a> Plan<'a> {
-    /// Reads what is stored of the winners, cuts what changed, and matches its chunks with the stored ones.
-    pub async fn make(
-        env: &'a Env,
-        tenant: &'a TenantEmbedder,
-        records: &'a [Normal],
-        winners: &[usize],
-    ) -> Result<Self, Fault> {
+    /// Reads what is stored of the documents, decides which version of each is written, cuts what changed, and matches its chunks with the
+    /// stored ones.
+    pub async fn make(env: &'a Env, tenant: &'a TenantEmbedder, records: &'a [Normal]) -> Result<Self, Fault> {
         let (tenant_id, table) = (tenant.tenant_id, &tenant.table);
         let begun = Instant::now();
         let mut conn = env.db.acquire().await?;
-        let named: Vec<&Record> = winners.iter().map(|index| &records[*index].record).collect();
+        let named: HashMap<(Uuid, &str), &Record> =
+            records.iter().map(|normal| (normal.key(), &normal.record)).collect();
+        let named: Vec<&Record> = named.into_values().collect();
         let seen = documents::look(&mut conn, tenant_id, &named).await?;
         let mut seen: HashMap<(Uuid, String), Seen> =
             seen.into_iter().map(|seen| ((seen.source_id, seen.external_id.clone()), seen)).collect();
+        let winners = normal::winners(records, |normal| {
+            let key = (normal.record.source_id.0, normal.record.external_id.clone());
+            seen.get(&key).and_then(|seen| seen.source_version)
+        });
         took("look", begun);
 
         let begun = Instant::now();
         let mut steps: Vec<Step> = winners
             .iter()
-            .map(|index| {
-                let normal = &records[*index];
+            .map(|winner| {
+                let normal = &records[winner.index];
                 let seen = seen.remove(&(normal.record.source_id.0, normal.record.external_id.clone()));
-                Step::new(*index, normal, seen, table.model(), env.config.text_lang.as_str())
+                Step::new(winner, normal, seen, table.model(), env.config.text_lang.as_str())
             })
             .collect();
         took("cut", begun);
@@ -92,7 +96,7 @@ impl<'a> Plan<'a> {
         self.steps.iter().flat_map(Step::chunks_without_vector)
     }
 
-    /// What the batch's vectors took, in all rounds.
+    /// The cost of the batch's vectors, in all rounds.
     pub fn spent(&self, vectors: &Vectors<'_>) -> Spent {
         let n_documents = self.steps.iter().filter(|step| step.n_embedded(vectors) > 0).count();
         Spent { documents: i64::try_from(n_documents).unwrap_or(i64::MAX), ..vectors.spent() }
@@ -118,12 +122,13 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a> Step<'a> {
-    fn new(index: usize, normal: &'a Normal, seen: Option<Seen>, model: &str, default_lang: &'a str) -> Self {
+    fn new(winner: &Winner, normal: &'a Normal, seen: Option<Seen>, model: &str, default_lang: &'a str) -> Self {
         let change = change(seen.as_ref(), normal, model);
         let is_cut = matches!(change, Change::Created | Change::Updated);
         Self {
             normal,
-            index,
+            index: winner.index,
+            version: winner.version,
             id: seen.as_ref().map_or_else(DocumentId::new, |seen| DocumentId(seen.id)),
             seen,
             change,
@@ -231,7 +236,7 @@ mod tests {
     fn a_chunk_keeps_its_row_by_hash_and_occurrence() {
         let normal = record("One paragraph.", 1, false);
         let seen = stored("Another.", 1, false, None);
-        let mut step = Step::new(0, &normal, Some(seen), "fast_256", "simple");
+        let mut step = Step::new(&Winner { index: 0, version: Some(1) }, &normal, Some(seen), "fast_256", "simple");
         let kept = |nth: u128, hash: &[u8], has_vector| Kept {
             id: Uuid::from_u128(nth),
             document_id: Uuid::nil(),

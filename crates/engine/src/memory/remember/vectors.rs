@@ -31,7 +31,7 @@ impl<'a> Vectors<'a> {
         self.by_hash.get(&chunk.hash).map(Vec::as_slice)
     }
 
-    /// What they took so far. Documents are counted by who writes them.
+    /// The cost of the vectors so far. Documents are counted where they are written.
     pub fn spent(&self) -> Spent {
         self.spent
     }

@@ -4,16 +4,15 @@ use domain::text::Chunk;
 use domain::{ChunkId, Fault, Notice, Op, Record};
 use store::Tx;
 use store::memory::{Moved, NewChunk, Seen, Stored, chunks, documents, mentions};
-use store::queue::Queue;
 use uuid::Uuid;
 
 use super::Change;
 use super::plan::{Plan, Step};
 use super::vectors::Vectors;
 use crate::lanes::embed::Embed;
-use crate::work::Lane as _;
+use crate::lanes::queue_of;
 
-/// How many rows one statement writes: a large file is written in slices, as each statement has its time limit.
+/// The number of rows that one statement writes: a large file is written in slices, as each statement has its time limit.
 const SLICE: usize = 2_000;
 
 /// Writes everything. Returns `false` when somebody else wrote one of the documents since the plan was made: then the transaction must
@@ -31,7 +30,7 @@ pub(super) async fn write(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -
     let pending: Vec<Embed> =
         plan.steps.iter().filter(|step| step.is_pending(vectors)).map(|step| Embed { document_id: step.id }).collect();
     if !pending.is_empty() {
-        Queue::new(Embed::NAME)?.send(tx, plan.tenant_id, &pending).await?;
+        queue_of::<Embed>().send(tx, plan.tenant_id, &pending).await?;
     }
     // After the documents, as in lane `embed`: two transactions never wait for each other in a ring.
     vectors.settle(tx, &plan.spent(vectors)).await?;
@@ -68,8 +67,8 @@ async fn lock_unchanged(tx: &mut Tx, plan: &Plan<'_>) -> Result<bool, Fault> {
 /// Updates stored documents. Returns those with the same text whose payload, version or times moved.
 async fn update(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<Vec<Uuid>, Fault> {
     let is_same = |step: &&Step| step.change == Change::Unchanged;
-    let same: Vec<(Uuid, &Record)> =
-        plan.steps.iter().filter(is_same).map(|step| (step.id.0, &step.normal.record)).collect();
+    let same: Vec<(Uuid, &Record, Option<i64>)> =
+        plan.steps.iter().filter(is_same).map(|step| (step.id.0, &step.normal.record, step.version)).collect();
     let touched = if same.is_empty() { Vec::new() } else { documents::touch(tx, plan.tenant_id, &same).await? };
     let changed: Vec<Stored> =
         plan.steps.iter().filter(|step| step.is_rewritten()).map(|step| stored(plan, step, vectors)).collect();
@@ -111,10 +110,7 @@ async fn write_chunks(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Re
     for slice in new.chunks(SLICE) {
         chunks::insert(tx, plan.tenant_id, slice).await?;
     }
-    for slice in made.chunks(SLICE) {
-        chunks::insert_vectors(tx, plan.tenant_id, plan.table, slice).await?;
-    }
-    Ok(())
+    Ok(chunks::insert_vectors(tx, plan.tenant_id, plan.table, &made).await?)
 }
 
 /// Replaces what the written documents mention, and marks the clients concerned.
@@ -137,6 +133,7 @@ fn stored<'s>(plan: &'s Plan<'_>, step: &'s Step<'_>, vectors: &Vectors<'_>) -> 
     Stored {
         id: step.id,
         record: &step.normal.record,
+        version: step.version,
         title: step.normal.title.as_deref(),
         text: &step.normal.text,
         lang: step.lang,

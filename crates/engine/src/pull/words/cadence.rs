@@ -1,8 +1,8 @@
-//! How often a source is synced by itself, as people write it.
+//! The interval between automatic syncs of a source, as people write it.
 
 use std::time::Duration;
 
-/// What pages offer. Daily ones are synced at night.
+/// The intervals that pages offer. Daily syncs run at night.
 pub const OFFERED: [&str; 5] = ["15m", "1h", "6h", "1d", "7d"];
 
 const LEAST: Duration = Duration::from_secs(60);
@@ -10,7 +10,7 @@ const MOST: Duration = Duration::from_secs(30 * 86_400);
 
 /// `15m`, `6h` or `1d`; a minute at least, thirty days at most.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let odd = || format!("{text:?} is no length of time such as 15m, 6h or 1d");
+    let odd = || format!("{text:?} is not a length of time such as 15m, 6h or 1d");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(odd)?;
     let secs: u64 = match unit {
         "m" => 60,
@@ -27,7 +27,7 @@ pub fn checked(every: Duration) -> Result<Duration, String> {
     if (LEAST..=MOST).contains(&every) { Ok(every) } else { Err("it is a minute at least, and 30 days at most".into()) }
 }
 
-/// As it is typed: `90 s` have no shorter form, and are the minutes in them.
+/// The interval as it is typed. One that is not a whole number of minutes is rounded up.
 pub fn spelled(every: Duration) -> String {
     match every.as_secs() {
         secs if secs > 0 && secs.is_multiple_of(86_400) => format!("{}d", secs / 86_400),

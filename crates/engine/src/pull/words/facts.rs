@@ -1,11 +1,12 @@
-//! What is known of a client, in the order and the words in which people read it.
+//! The facts about a client, in the order and the words in which people read it.
 
+use connectors::pull::ALL;
+use domain::shown::money;
 use serde_json::{Map, Value};
 
 use crate::lanes::client_facts::said;
-use domain::shown::money;
 
-/// Who it is, what it may become, what it owes, and where it is.
+/// The order of facts: identity, prospects, money owed, address.
 const ORDER: [&str; 14] = [
     "summary",
     "contact_role",
@@ -23,7 +24,7 @@ const ORDER: [&str; 14] = [
     "billing_address",
 ];
 
-/// Where a fact comes among others; one that nobody expects comes last.
+/// The position of a fact among others; an unknown fact comes last.
 pub fn place(fact: &str) -> usize {
     ORDER.iter().position(|known| *known == fact).unwrap_or(ORDER.len())
 }
@@ -79,13 +80,15 @@ fn before(word: &str, day: &Value) -> String {
     if day.is_empty() { day } else { format!("{word} {day}") }
 }
 
-/// As on a letter.
+/// A postal address, in the order of a letter, which the providers' descriptions state. Unknown fields come last.
 fn address(parts: &Map<String, Value>) -> String {
-    const LETTER: [&str; 9] =
-        ["Line1", "Line2", "Line3", "Line4", "Line5", "City", "CountrySubDivisionCode", "PostalCode", "Country"];
-    let others = parts.iter().filter(|(name, _)| !LETTER.contains(&name.as_str())).map(|(_, part)| part);
-    let known = LETTER.iter().filter_map(|name| parts.get(*name));
-    known.chain(others).map(said).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    let place = |field: &str| {
+        let mut letter = ALL.iter().flat_map(|provider| provider.address_fields);
+        letter.position(|known| *known == field).unwrap_or(usize::MAX)
+    };
+    let mut parts: Vec<(&String, &Value)> = parts.iter().collect();
+    parts.sort_by_key(|(field, _)| place(field.as_str()));
+    parts.into_iter().map(|(_, part)| said(part)).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

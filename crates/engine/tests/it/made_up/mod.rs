@@ -111,7 +111,7 @@ async fn its_own_refusal_and_its_own_words_are_used() {
     assert_eq!((source.provider.as_str(), source.name.as_str()), ("crumbline", "Harrow Ridge Bakery"));
     let who = env.providers.label(&source.provider);
     let health = words::Health::new(who, &source, None, false);
-    assert_eq!(health.what, "what Crumbline had at the last sync is here");
+    assert_eq!(health.what, "everything that Crumbline had at the last sync is stored");
     assert_eq!(words::settings(CRUMBLINE), Some(["CRUMBLINE_CLIENT_ID", "CRUMBLINE_CLIENT_SECRET"]));
 
     // By a key it is the same account; and its sample data is a source of its own.

@@ -67,6 +67,7 @@ static SPEC: ProviderSpec = ProviderSpec {
     has_complete_deltas: false,
     hides_long_quota: false,
     clients: &[("crumbline.guest", Says::IsClient(guest)), ("crumbline.order", Says::IsOfClients)],
+    address_fields: &[],
     complaint,
     hidden_complaint: None,
     mcp: None,

@@ -1,15 +1,29 @@
 //! A worker that crash tests kill: the real runtime, with the tests' lane and, on request, a planted bug.
-//! `CRASHLING_BUG` names the bug: `ack-first` or `no-fence`. With `CRASHLING_MIGRATE` it migrates and ends.
+//! `CRASHLING_BUG` names the bug: `ack-first` or `no-fence`. With `CRASHLING_MIGRATE` it migrates and ends. `CRASHLING_SPARE_MB` is what it may
+//! take beyond the memory that it begins with.
 
 use engine::database;
 use engine::work::{Runtime, Stop};
 use store::crash;
 
 pub fn main() -> anyhow::Result<()> {
+    if let Ok(spare) = std::env::var("CRASHLING_SPARE_MB") {
+        limit_memory(spare.parse()?)?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build()?;
     let ended = runtime.block_on(run());
     runtime.shutdown_background(); // like the real program: a task that never yields must not keep the process alive
     ended
+}
+
+/// Refuses this process any memory beyond `spare_mb` more than it has, as a small machine would.
+fn limit_memory(spare_mb: u64) -> anyhow::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap_or_default();
+    let size_kb: u64 = size.trim().trim_end_matches(" kB").parse()?;
+    let most = Some((size_kb << 10) + (spare_mb << 20));
+    Ok(setrlimit(Resource::As, Rlimit { current: most, maximum: most })?)
 }
 
 async fn run() -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
 //! A process with many tasks that ask for one source's token all the time, as workers do. It ends when its standard input closes.
-//! `REFRESHER_FOR` names tenant and source, `REFRESHER_TASKS` and `REFRESHER_LEASE_MS` are numbers.
+//! `REFRESHER_FOR` names tenant and source, `REFRESHER_TASKS` and `REFRESHER_LEASE_MS` are numbers. `TRIBUTARY_CRASH` stops or kills it.
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ pub fn main() -> anyhow::Result<()> {
 
 async fn run() -> anyhow::Result<()> {
     let config = testkit::config(&[]); // from the environment
+    store::crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;
     let whose = std::env::var("REFRESHER_FOR")?;
     let (tenant, source) = whose.split_once(' ').context("REFRESHER_FOR is `tenant source`")?;
     let (tenant, source) = (tenant.parse()?, source.parse()?);

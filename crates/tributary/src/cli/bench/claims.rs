@@ -92,7 +92,7 @@ async fn drain(scratch: &Scratch, agent: &Caller, is_ours: bool) -> anyhow::Resu
     Ok(Round { rate: n as f64 / begun.elapsed().as_secs_f64(), times_ms })
 }
 
-/// As the built-in agent does it.
+/// Claims and completes a batch as the built-in agent does.
 async fn batch(db: &Db, agent: &Caller) -> store::Result<usize> {
     let mut tx = db.begin_as(agent).await?;
     let claimed = claims::claim(&mut tx, BATCH, &["text", "url"]).await?;

@@ -1,4 +1,4 @@
-//! As little of an HTTP client as measuring needs: one connection, one request at a time, so that what is measured is the server.
+//! A minimal HTTP client: one connection and one request at a time, so that mostly the server is measured.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ pub struct Client {
     buffer: Vec<u8>,
 }
 
-pub struct Answer<'a> {
+pub struct HttpAnswer<'a> {
     pub status: u16,
     pub body: &'a [u8],
 }
@@ -24,7 +24,7 @@ impl Client {
     }
 
     /// Sends a whole request, head and body, and reads its answer. The connection is kept.
-    pub async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
+    pub async fn ask(&mut self, request: &[u8]) -> anyhow::Result<HttpAnswer<'_>> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         let (head, status, length) = loop {
@@ -47,6 +47,6 @@ impl Client {
                 bail!("the server closed the connection within an answer");
             }
         }
-        Ok(Answer { status, body: &self.buffer[head..end] })
+        Ok(HttpAnswer { status, body: &self.buffer[head..end] })
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use chrono::{DateTime, Utc};
+use domain::{Caller, TenantId};
 use engine::bench::{Case, ROUNDS, Round, median};
 use engine::channels::{self, NewChannel, Opened};
 use engine::intake::ChannelSpec;
@@ -22,7 +23,7 @@ use super::scratch::Scratch;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// How long each round lasts, in seconds.
+    /// The length of each round, in seconds.
     #[arg(long, default_value_t = 20)]
     secs: u64,
     /// Connections, of ours and of pgbench.
@@ -66,7 +67,7 @@ async fn measure(
     spec: &'static ChannelSpec,
     events: &'static LoadSpec,
 ) -> anyhow::Result<Case> {
-    let kind = Arc::new(Kind::new(scratch, spec, events).await?);
+    let kind = Arc::new(Kind::new(scratch, scratch.tenant_id, spec, events).await?);
     let mut first = Client::connect(to).await?;
     let answer = first.ask(&kind.request(Uuid::now_v7())?).await?;
     ensure!((200..=202).contains(&answer.status), "the first event was answered {}", answer.status);
@@ -96,12 +97,12 @@ async fn measure(
 }
 
 /// A provider's request, made once. Of each event only the id changes, and the signature where it depends on the id.
-struct Kind {
+pub(super) struct Kind {
     channel: Opened,
     url: String,
     now: DateTime<Utc>,
     request: Vec<u8>,
-    /// Where the id stands in the request.
+    /// The positions of the id in the request.
     ids_at: Vec<usize>,
     body_at: usize,
     signature: Option<Signature>,
@@ -116,7 +117,12 @@ struct Signature {
 const NO_ID: &str = "0123456789abcdef0123456789abcdef";
 
 impl Kind {
-    async fn new(scratch: &Scratch, spec: &'static ChannelSpec, events: &'static LoadSpec) -> anyhow::Result<Self> {
+    pub(super) async fn new(
+        scratch: &Scratch,
+        tenant_id: TenantId,
+        spec: &'static ChannelSpec,
+        events: &'static LoadSpec,
+    ) -> anyhow::Result<Self> {
         let new = NewChannel {
             name: "bench".into(),
             provider: spec.code.into(),
@@ -125,7 +131,7 @@ impl Kind {
             auto_create_contacts: true,
             ..NewChannel::default()
         };
-        let channel = channels::add(&scratch.env, scratch.tenant_id, new).await?;
+        let channel = channels::add(&scratch.env, &Caller::local("bench", tenant_id, false), new).await?;
         let target = format!("/ingest/{}", channel.secrets.ingestion_key.reveal());
         let url = format!("{}{target}", scratch.env.config.base_url());
         let now = scratch.env.clock.now();
@@ -147,14 +153,19 @@ impl Kind {
         Ok(Self { url, now, request: request.into_bytes(), ids_at, body_at: head.len(), signature, channel })
     }
 
-    fn request(&self, id: Uuid) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn request(&self, id: Uuid) -> anyhow::Result<Vec<u8>> {
         let mut request = self.request.clone();
         self.write(&mut request, id)?;
         Ok(request)
     }
 
+    /// The path of its channel, with the key.
+    pub(super) fn target(&self) -> String {
+        format!("/ingest/{}", self.channel.secrets.ingestion_key.reveal())
+    }
+
     /// Makes the next event of the last one's request.
-    fn write(&self, request: &mut [u8], id: Uuid) -> anyhow::Result<()> {
+    pub(super) fn write(&self, request: &mut [u8], id: Uuid) -> anyhow::Result<()> {
         let mut text = [0; 32];
         let text = &*id.simple().encode_lower(&mut text);
         for at in &self.ids_at {

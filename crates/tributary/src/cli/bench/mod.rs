@@ -2,6 +2,7 @@
 
 mod claims;
 mod client;
+mod door;
 mod intake;
 mod notice;
 mod pull;
@@ -33,6 +34,9 @@ enum Command {
     Fair,
     /// Signed events over HTTP, compared with pgbench inserting the same rows, one commit each.
     Intake(intake::Args),
+    /// How long a tenant's senders wait for their answer while another tenant's channel is held by 1,000 connections, or flooded, compared
+    /// with how long they wait on an idle server.
+    Door(door::Args),
     /// Claims and completions, compared with a bare SKIP LOCKED and UPDATE of the same rows; also one at a time over HTTP.
     Claims,
     /// The time from an event's arrival to its listeners, compared with a bare NOTIFY round trip.
@@ -64,6 +68,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         let measured = match args.command {
             Command::Queue | Command::Pull(_) => Ok(Vec::new()),
             Command::Intake(args) => intake::run(&scratch, &args).await,
+            Command::Door(args) => door::run(&scratch, &args).await,
             Command::Claims => claims::run(&scratch).await,
             Command::Fair => {
                 eprintln!("measuring; about two minutes");

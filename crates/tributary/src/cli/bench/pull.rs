@@ -21,10 +21,10 @@ use super::scratch::Scratch;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// How many contacts the provider has.
+    /// The number of contacts at the provider.
     #[arg(long, default_value_t = 20_000)]
     contacts: usize,
-    /// How long the provider takes for each page of 100, in milliseconds.
+    /// The time the provider takes for each page of 100, in milliseconds.
     #[arg(long, default_value_t = 20)]
     page_ms: u64,
 }
@@ -205,7 +205,7 @@ impl Sampler {
     }
 }
 
-/// Nothing where the system does not say.
+/// The resident memory of this process in MiB; 0 if the system does not tell.
 fn resident_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,4 +1,4 @@
-//! How much of an exact search's first ten documents the real one finds, through the HTTP API, over real manuals.
+//! The share of an exact search's first ten documents that the real search finds, through the HTTP API, over real manuals.
 
 use std::collections::HashMap;
 use std::io::BufRead as _;
@@ -24,10 +24,10 @@ pub struct Args {
     /// Folder with corpus.jsonl and queries.txt; `scripts/corpus.sh` makes it.
     #[arg(long, env = "CORPUS_DIR")]
     corpus: PathBuf,
-    /// How many chunks the largest tenant has.
+    /// The number of chunks of the largest tenant.
     #[arg(long, default_value_t = 100_000)]
     chunks: usize,
-    /// How many of the queries are asked in each cell.
+    /// The number of queries asked in each cell.
     #[arg(long, default_value_t = 1_000)]
     queries: usize,
 }
@@ -44,7 +44,7 @@ struct Page {
     text: String,
 }
 
-/// Somebody who asks, with the key to it.
+/// A caller that searches, with its key.
 struct Asker {
     tenant_id: TenantId,
     key: Secret,
@@ -115,7 +115,7 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// As many pages as give the chunks wanted, and the queries.
+/// Reads enough pages for the wanted chunks, and the queries.
 fn read(args: &Args) -> anyhow::Result<(Vec<Page>, Vec<String>)> {
     let lines = |name: &str| -> anyhow::Result<Vec<String>> {
         let path = args.corpus.join(name);
@@ -177,9 +177,9 @@ async fn load(env: &Env, asker: &Asker, pages: impl Iterator<Item = &Page>) -> a
 /// Does what the maintenance task and the index lane do in a running installation.
 async fn index(env: &Env) -> anyhow::Result<()> {
     let mut conn = env.db.acquire().await?;
+    memory::postings::keep(env, 1).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
     store::bench::analyze(&env.db).await?;
     for tenant in maintain::count(&mut conn).await? {
-        maintain::renew_stats(&mut conn, &tenant).await?;
         if tenant.wants_index() {
             let (tenant_id, table) = (TenantId(tenant.tenant_id), VectorTable::new(&tenant.model)?);
             let begun = Instant::now();
@@ -255,7 +255,7 @@ impl Exact {
         Ok(Self { rows: store::bench::vectors(&mut conn, tenant_id, &table, only).await? })
     }
 
-    /// Which share of the ten nearest documents was found. One as near as the tenth counts: equals have no order.
+    /// The share of the ten nearest documents that was found. A document as near as the tenth counts: equals have no order.
     fn recall(&self, query: &[f32], found: &[Uuid]) -> f64 {
         let mut best: HashMap<Uuid, f32> = HashMap::new();
         for (document, vector) in &self.rows {

@@ -126,7 +126,7 @@ impl Doors {
                 auto_create_contacts,
                 ..NewChannel::default()
             };
-            open.push(channels::add(env, tenant_id, new).await?);
+            open.push(channels::add(env, &Caller::local("demo", tenant_id, false), new).await?);
         }
         introduce(env, tenant_id).await?;
         Ok(Self { env: env.clone(), open })

@@ -21,7 +21,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, CommandFactory as _, FromArgMatches as _};
 use domain::SourceId;
 use engine::pull::words::is_synced;
-use engine::work::Stop;
+use engine::work::{Registered, Stop};
 use engine::{Config, Env, database};
 use fakes::Fakes;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -70,7 +70,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         // Its workers are killed with what holds them.
         () = at_once.stopped() => (Ok(ExitCode::from(130)), false),
     };
-    // Whatever is left of the server, also where it did not come to its end.
+    // Stops the server, also where it has not ended by itself.
     if let Ok(server) = database::embedded(&config) {
         let _ = server.stop().await;
     }
@@ -176,7 +176,9 @@ async fn perform(
     let env = database.env(config)?;
     let mut workers = Workers::new(config)?;
     let served = tokio::spawn(web::serve(env.clone(), listener, metrics, stop.clone()));
-    let agent = tokio::spawn(engine::agent::builtin::run(env.clone(), stop.clone()));
+    // The lanes run in processes of their own, and this one is no worker.
+    let registered = Registered::untracked();
+    let agent = tokio::spawn(engine::agent::builtin::run(env.clone(), registered, stop.clone()));
     let performed = async {
         world::fill(fakes);
         let doors = Doors::open(&env).await?;

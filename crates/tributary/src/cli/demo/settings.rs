@@ -7,7 +7,7 @@ use engine::Config;
 use engine::config::{EmbedderKind, LlmKind};
 use fakes::Fakes;
 
-/// What is not named here is as it was said, or as usual.
+/// Points the settings at the fakes. Every other setting keeps its value.
 pub fn pointed_at(fakes: &Fakes, config: Config, data_dir: PathBuf, listen: SocketAddr, log: String) -> Config {
     let mut providers = config.providers.clone();
     for (name, value) in fakes.settings() {

@@ -1,4 +1,4 @@
-//! What the story is played on: a source of every provider, connected as a person would, and ways to look at them.
+//! The stage of the story: a source of every provider, connected as a person would, and ways to look at them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use store::tenants;
 
 /// Stands for the browser's session in which somebody connects.
 const SESSION: &[u8] = b"demonstration";
-/// As often as sources may be synced by themselves.
+/// The shortest interval between automatic syncs.
 const SYNC_EVERY: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -83,7 +83,7 @@ impl Stage {
         sources::get(&mut conn, self.tenant_id, self.id(provider)?).await?.context("the source is gone")
     }
 
-    /// How many documents it has whose type begins so.
+    /// Counts the provider's documents whose type begins with `types`.
     pub async fn held(&self, provider: &str, types: &str) -> anyhow::Result<i64> {
         let mut conn = self.env.db.acquire().await?;
         let counts = sources::counts(&mut conn, self.tenant_id, self.id(provider)?).await?;

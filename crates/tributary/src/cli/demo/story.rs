@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(6);
 /// No sync of so few records takes longer, unless something is wrong with the demonstration itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What this round made at the providers, to be deleted at its end.
+/// The records that this round made at the providers, to be deleted at its end.
 struct Made {
     deal: String,
     file: String,
@@ -50,7 +50,7 @@ pub async fn tell(stage: &Stage, workers: &mut Workers) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Somebody at the pages may pause or forget what a chapter is about: then it is left out, and the next one is told.
+/// A person may pause or forget the source of a chapter on the pages: then the chapter is left out, and the next one begins.
 fn played<T>(stage: &Stage, went: anyhow::Result<T>) -> Option<T> {
     went.inspect_err(|error| {
         stage.fakes.behave();
@@ -122,7 +122,7 @@ async fn asked_to_wait(stage: &Stage) -> anyhow::Result<()> {
     let begun = Instant::now();
     let id = stage.sync(HUBSPOT, None).await?;
     stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status.is_over()).await?;
-    stage.say("HubSpot asks us to wait 10 s; its sync goes on by itself", "/sources");
+    stage.say("HubSpot asks us to wait 10 s; its sync continues automatically", "/sources");
     let job = stage.ended(id, PATIENCE).await?;
     stage.say(
         &format!(
@@ -142,7 +142,7 @@ async fn broken(stage: &Stage) -> anyhow::Result<()> {
     let id = stage.sync(QUICKBOOKS, None).await?;
     stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status.is_over()).await?;
     stage
-        .say("QuickBooks answers with errors (503); it is tried again by itself, each time a little later", "/sources");
+        .say("QuickBooks answers with errors (503); it is retried automatically, each time a little later", "/sources");
     stage.job_when(id, Duration::from_secs(4), |job| job.error_count >= 2).await?;
     stage.fakes.always("/quickbooks", None);
     let job = stage.ended(id, PATIENCE).await?;
@@ -152,7 +152,7 @@ async fn broken(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Somebody at Google takes the consent back.
+/// A person withdraws the consent at Google.
 async fn revoked(stage: &Stage, round: usize) -> anyhow::Result<()> {
     stage.quiet(DRIVE, PATIENCE).await?;
     stage.fakes.revoke(fakes::DRIVE);

@@ -1,4 +1,4 @@
-//! What the providers hold: the recorded world of a small equipment business, and enough contacts around it that a sync takes a moment.
+//! The data of the providers: the recorded world of a small equipment business, and enough contacts around it that a sync takes a moment.
 
 use fakes::Fakes;
 use serde_json::json;

@@ -44,7 +44,7 @@ pub async fn reconnect(
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let provider = env.providers.named(&source.provider).context("the source cannot be reconnected")?;
-    attach(env, caller, provider, Some(SourceId(source.id)), key, source.transport(), is_json).await
+    attach(env, caller, provider, Some(SourceId(source.id)), key, source.transport, is_json).await
 }
 
 async fn attach(

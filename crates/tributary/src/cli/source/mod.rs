@@ -4,7 +4,6 @@ mod connect;
 mod find;
 mod show;
 
-use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,24 +14,21 @@ use domain::shown::shown;
 use domain::{Caller, JobKind, SourceId, SourceStatus, Transport};
 use engine::failures::{self, Again};
 use engine::pull::jobs::Asked;
-use engine::pull::words::{self, cadence, in_a_row};
+use engine::pull::words::{cadence, in_a_row};
 use engine::{Config, Env, sources};
+use web::api::failures::RetryAsked;
 use web::api::forget::Forgotten;
 use web::api::sources::SyncAsked;
 
 use self::connect::{FromStdin, dash};
 pub(super) use self::find::find;
 use self::find::{found, with_hint};
-use super::{caller, env, hinted, print_json, progress};
+use super::{Shared, caller, env, hinted, is_agreed, print_json, progress};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tenant by name or id; yours when left out.
-    #[arg(long, global = true)]
-    tenant: Option<String>,
-    /// As JSON, for scripts.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shared: Shared,
     #[command(subcommand)]
     command: Command,
 }
@@ -134,8 +130,8 @@ fn provider(name: &str) -> Result<Provider, String> {
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
-    let caller = caller(&env, args.tenant.as_deref()).await?;
-    let is_json = args.json;
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
+    let is_json = args.shared.json;
     match args.command {
         Command::Connect { provider, key, fixtures, mcp } => {
             let transport = match (fixtures, mcp) {
@@ -226,14 +222,17 @@ async fn retry(
         None => failures::retry_all(env, caller, id).await,
     };
     match again.map_err(|error| with_hint(error, id))? {
-        Again::Started(job_id, _) if is_json => print_json(&SyncAsked::from(Asked::Started(job_id)))?,
-        Again::Started(job_id, n) => {
+        again @ (Again::Started { .. } | Again::Running { .. }) if is_json => print_json(&RetryAsked::of(again))?,
+        Again::Started { job_id, n, left_out } => {
             println!("job {job_id} reads {n} again; `tributary job show {job_id} --watch` shows how far it is");
+            tell_left_out(left_out);
         }
-        Again::Running(job_id) if is_json => print_json(&SyncAsked::from(Asked::Running(job_id)))?,
-        Again::Running(job_id) => println!(
-            "a sync is under way; the records are read again after it\nhint: `tributary job show {job_id} --watch` shows when it has ended"
-        ),
+        Again::Running { job_id, left_out } => {
+            println!(
+                "a sync is under way; the records are read again after it\nhint: `tributary job show {job_id} --watch` shows when it has ended"
+            );
+            tell_left_out(left_out);
+        }
         Again::Nameless => {
             bail!("it has no id to ask for it by\n\nhint: `tributary source sync {id} --full` tries it again")
         }
@@ -242,6 +241,13 @@ async fn retry(
         ),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// One job reads only so many records.
+fn tell_left_out(left_out: usize) {
+    if left_out > 0 {
+        println!("{left_out} more are too many for one job; run this again when it has ended");
+    }
 }
 
 async fn forget(
@@ -254,7 +260,7 @@ async fn forget(
 ) -> anyhow::Result<ExitCode> {
     let source = found(env, caller, text).await?;
     let id = SourceId(source.id);
-    let all = words::counted(&sources::count(env, caller, id).await?);
+    let all = engine::forgetting::counted(&sources::count(env, caller, id).await?);
     let name = shown(&source.name);
     if keep {
         eprintln!(
@@ -295,15 +301,4 @@ async fn say(env: &Env, caller: &Caller, id: SourceId, words: &str, is_json: boo
         println!("{words}");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn is_agreed(question: &str) -> anyhow::Result<bool> {
-    if !std::io::stdin().is_terminal() {
-        bail!("nobody is there to ask\n\nhint: `--yes` goes on without asking");
-    }
-    eprint!("{question} [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -5,19 +5,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::Caller;
-use domain::shown::{clipped, number, relative, shown};
+use domain::shown::{clipped, counted, number, relative, shown};
 use engine::Env;
 use engine::pull::words::cadence;
 use engine::pull::words::{next_sync, read_by};
 use engine::sources::{self, Watched};
 use store::failures::Failure;
 use store::jobs::Filter;
+use store::queue::MOST_COUNTED;
 use store::sources::{Event, Source};
 
 use super::super::{job, print_json, table, words};
 use super::find::{find, with_hint};
 
-/// How many are shown of what could not be read, of the latest jobs and of the latest events.
+/// The numbers of failed records, latest jobs and latest events that are shown.
 const FAILURES: i64 = 20;
 const JOBS: i64 = 5;
 const EVENTS: usize = 10;
@@ -47,7 +48,7 @@ pub async fn list(env: &Env, caller: &Caller, is_json: bool) -> anyhow::Result<E
             clipped(&source.name, 40),
             who(env, source).to_owned(),
             health.word.to_owned(),
-            number(source.n_documents),
+            counted(source.n_documents, MOST_COUNTED),
             source.last_successful_sync_at.map_or_else(|| "never".into(), |at| relative(at, now)),
             next_sync(source, now).map_or_else(String::new, |at| relative(at, now)),
         ]
@@ -93,7 +94,7 @@ pub async fn show(env: &Env, caller: &Caller, text: &str, is_json: bool) -> anyh
             "token",
             source
                 .token_expires_at
-                .map(|at| format!("renewed by itself, next {}", relative(at.max(now), now)))
+                .map(|at| format!("renewed automatically, next {}", relative(at.max(now), now)))
                 .unwrap_or_default(),
         ),
     ];

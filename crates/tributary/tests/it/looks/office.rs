@@ -15,9 +15,9 @@ use crate::intake::{MASTER_KEY, add_channel};
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Office {
-    t: Sources,
-    app: App,
-    key: Secret,
+    pub t: Sources,
+    pub app: App,
+    pub key: Secret,
     _folder: Folder,
 }
 
@@ -87,14 +87,24 @@ impl Office {
                  jsonb_build_object('state', 'dead', 'reason', 'gave up after 8 attempts', 'error', 'the database is away', 'error_at', now(), 'ended_at', now())
              from tenants order by created_at limit 1",
             "insert into sync_failures (tenant_id, source_id, external_id, reason, failed_at)
-             select tenant_id, id, 'contact:51', 'it is no object', now() from connected_sources where provider = 'hubspot'",
+             select tenant_id, id, 'contact:51', 'it is not an object', now() from connected_sources where provider = 'hubspot'",
             "with ann as (insert into sales (tenant_id, first_name, last_name, email) select id, 'Ann', 'Lee', 'ann@office.test' from tenants order by created_at limit 1 returning id, tenant_id)
              insert into crm_processing_nodes (tenant_id, sales_id, device_name) select tenant_id, id, 'laptop' from ann",
+            "insert into tenants (id, name) values (gen_random_uuid(), 'Mill & Co')",
+            "insert into forgotten (id, tenant_id, what, by, counted, removed, asked_at, done_at)
+             select gen_random_uuid(), id, 'Contact 17', 'the command line', '{\"activities\": 3, \"documents\": 3}', '{\"activities\": 3, \"documents\": 2}', now() - interval '1 hour', null
+             from tenants where is_operator",
         ] {
             sqlx::raw_sql(sql).execute(&mut *self.t.world.conn().await).await.expect(sql);
         }
         let mut conn = self.t.world.conn().await;
-        let started = workers::start(&mut conn, "0.1.0", Duration::from_secs(3_600), "box", 7, "worker").await;
+        let started = workers::start(
+            &mut conn,
+            "0.1.0",
+            Duration::from_secs(3_600),
+            workers::Identity { name: "box:7", host: "box", pid: 7, role: "worker" },
+        )
+        .await;
         let beat = Beat { successes: 12, errors: 1, last_error: Some("the database is away".into()) };
         workers::heartbeat(&mut conn, started.expect("a worker"), &beat, &[], false).await.expect("heard");
         let age = "update ai.vectorizer_worker_process set started = last_heartbeat - interval '12 minutes'";
@@ -121,7 +131,7 @@ impl Office {
         answer.json().await.expect("JSON")
     }
 
-    async fn id(&self, sql: &'static str) -> String {
+    pub async fn id(&self, sql: &'static str) -> String {
         sqlx::query_scalar(sql).fetch_one(&mut *self.t.world.conn().await).await.expect(sql)
     }
 
@@ -157,6 +167,10 @@ impl Office {
         self.id("select process_id::text from tributary.workers").await
     }
 
+    async fn other_tenant(&self) -> String {
+        self.id("select id::text from tenants where not is_operator").await
+    }
+
     /// Every page by the name of its file.
     pub async fn pages(&self) -> Vec<(&'static str, String)> {
         vec![
@@ -176,6 +190,9 @@ impl Office {
             ("nodes", "/nodes".into()),
             ("contacts", "/contacts".into()),
             ("contact", format!("/contacts/{}", self.contact().await)),
+            ("forgotten", "/forgotten".into()),
+            ("tenants", "/settings/tenants".into()),
+            ("tenant", format!("/settings/tenants/{}", self.other_tenant().await)),
             ("channels", "/settings/channels".into()),
             ("channel", format!("/settings/channels/{}", self.channel().await)),
             ("queues", "/queues".into()),
@@ -188,7 +205,7 @@ impl Office {
         ]
     }
 
-    /// An address by which a route of the API answers; none for what is no JSON.
+    /// An address by which a route of the API answers; none for what is not JSON.
     pub async fn sample_of(&self, path: &str) -> Option<String> {
         let by = |id: String| Some(path.replace("{id}", &id).replace("{lane}", "upkeep"));
         match path {
@@ -204,6 +221,7 @@ impl Office {
             _ if path.starts_with("/api/v1/sources/") => by(self.source().await),
             _ if path.starts_with("/api/v1/jobs/") => by(self.job().await),
             _ if path.starts_with("/api/v1/clients/") => by(self.client().await),
+            _ if path.starts_with("/api/v1/tenants/") => by(self.other_tenant().await),
             _ if path.starts_with("/api/v1/workers/") => by(self.worker().await),
             _ => panic!("no sample for {path}: name one here"),
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const ID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
-/// What is replaced, and by what. The first that fits goes.
+/// The patterns that are replaced, and their replacements. The first that matches wins.
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00| UTC)?", "<time>"),

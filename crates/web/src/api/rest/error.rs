@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -14,6 +15,8 @@ pub(crate) struct RestError {
     code: String,
     message: String,
     pub(super) details: Option<String>,
+    /// After how many seconds to try again.
+    wait_secs: Option<u32>,
 }
 
 impl std::fmt::Display for RestError {
@@ -24,7 +27,12 @@ impl std::fmt::Display for RestError {
 
 impl RestError {
     pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, code: code.to_owned(), message: message.into(), details: None }
+        Self { status, code: code.to_owned(), message: message.into(), details: None, wait_secs: None }
+    }
+
+    /// One too many. PostgreSQL's code for that is 53300.
+    pub fn too_many(message: &str, wait_secs: u32) -> Self {
+        Self { wait_secs: Some(wait_secs), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "53300", message) }
     }
 
     pub fn bad(code: &str, message: impl Into<String>) -> Self {
@@ -35,7 +43,11 @@ impl RestError {
 impl IntoResponse for RestError {
     fn into_response(self) -> Response {
         let body = json!({ "code": self.code, "message": self.message, "details": self.details, "hint": null });
-        (self.status, Json(body)).into_response()
+        let mut response = (self.status, Json(body)).into_response();
+        if let Some(secs) = self.wait_secs {
+            response.headers_mut().insert(RETRY_AFTER, secs.into());
+        }
+        response
     }
 }
 
@@ -63,6 +75,7 @@ impl From<ApiError> for RestError {
             ApiError::Unauthenticated => Self::new(StatusCode::UNAUTHORIZED, "PGRST301", "the key is not accepted"),
             ApiError::Forbidden(what) => Self::new(StatusCode::FORBIDDEN, "42501", what),
             ApiError::CrossSite => Self::new(StatusCode::FORBIDDEN, "42501", "use a key, not a session"),
+            ApiError::TooManyFailures => Self::too_many("too many wrong keys; wait a minute", 60),
             ApiError::DatabaseAway(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database is away"),
             other => {
                 tracing::error!(error = ?other, "request failed");

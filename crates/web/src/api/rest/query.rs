@@ -50,7 +50,7 @@ pub(super) fn parse(table: &Table, query: &str) -> Result<Wanted, RestError> {
 
 /// Reads `operator.value`, or `not.operator.value`.
 pub(crate) fn condition(column: (&'static str, &'static str), text: &str) -> Result<Condition, RestError> {
-    let malformed = || RestError::bad("PGRST100", format!("{text:?} is no filter such as eq.value"));
+    let malformed = || RestError::bad("PGRST100", format!("{text:?} is not a filter such as eq.value"));
     let (is_not, rest) = text.strip_prefix("not.").map_or((false, text), |rest| (true, rest));
     let (operator, value) = rest.split_once('.').ok_or_else(malformed)?;
     let operator = match operator {

@@ -19,7 +19,7 @@ impl Asked {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Of the protocol; of a request without one, its verb.
+    /// The method of the protocol; for a request without one, its HTTP verb.
     fn method(&self) -> String {
         let verb = self.line.split(' ').next().unwrap_or_default().to_owned();
         self.call()["method"].as_str().map_or(verb, str::to_owned)
@@ -70,7 +70,7 @@ impl Server {
         Listing { provider, lister: McpLister { server, open: Mutex::default() }, identity: None, first_max: None }
     }
 
-    /// What was asked for, in order.
+    /// Returns the methods that were called, in order.
     fn methods(&self) -> Vec<String> {
         self.asked().iter().map(Asked::method).collect()
     }
@@ -90,7 +90,7 @@ fn tools() -> Vec<Value> {
     tools
 }
 
-/// What a server of the modern era says, but for the calls.
+/// Answers as a server of the modern era does, except for tool calls.
 fn modern(asked: &Asked) -> Option<Reply> {
     match asked.method().as_str() {
         "server/discover" => Some(asked.result(json!({

@@ -49,6 +49,7 @@ fn a_bearer_key_passes_whole_and_with_its_channel_alone() {
     assert!(by_header(Some(&channel), &forged_beside, b"x"), "one proof is enough");
 }
 
+/// S5.
 #[test]
 fn standard_webhooks_pass_in_their_window_alone() {
     let channel = generic_with("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
@@ -88,6 +89,7 @@ fn standard_webhooks_pass_in_their_window_alone() {
     assert_eq!(Sent { now: ts, ..Sent::new("https://in.example", "/", &headers, body) }.check(Some(&channel)), Ok(()));
 }
 
+/// S5.
 #[test]
 fn stripes_and_slacks_signatures_pass_in_their_window_alone() {
     let sent = |headers: &[(&str, &str)], body: &str, now: i64| Sent {
@@ -120,4 +122,29 @@ fn stripes_and_slacks_signatures_pass_in_their_window_alone() {
         by_slack("1531420618", good, 1_531_420_919).is_err() && by_slack("1531420619", good, 1_531_420_618).is_err()
     );
     assert!(by_slack("1531420618", &good[3..], 1_531_420_618).is_err() && by_slack("", good, 1_531_420_618).is_err());
+}
+
+/// S5: a request that Stripe, Slack or Standard Webhooks signed, time included, cannot be sent again as a body that is signed alone.
+#[test]
+fn what_another_scheme_signs_is_no_body_of_its_own() {
+    let (secret, channel) = (Secret::new(SECRET), generic_with(SECRET));
+    let passes = |body: &str| {
+        let signature = sign(&secret, body.as_bytes());
+        by_header(Some(&channel), &[("x-webhook-signature", &signature)], body.as_bytes())
+    };
+    let longest = format!("{}.1700000000.{{}}", "x".repeat(500));
+    for signed in [r#"1700000000.{"id":"evt_1"}"#, "v0:1700000000:token=x&text=hi", "msg_1.1700000000.{}", &longest] {
+        assert!(!passes(signed), "{signed}");
+    }
+    for own in [
+        r#"{"id":"msg.1700000000.x"}"#,
+        "id=msg.1700000000.x",
+        "1700000000",
+        "v0: a draft",
+        "12. buy milk",
+        "version 1.2.3",
+        "",
+    ] {
+        assert!(passes(own), "{own:?}");
+    }
 }

@@ -22,7 +22,7 @@ const BEARER: &str = "bearer";
 pub static SPEC: ChannelSpec = ChannelSpec {
     code: "generic",
     label: "Generic webhook",
-    choice: ("Generic", "anything that signs"),
+    choice: ("Generic", "any signed webhook"),
     // Its senders honour Retry-After, so a limit loses nothing.
     usual_limit: Some(100),
     proofs: &[
@@ -50,9 +50,9 @@ pub static SPEC: ChannelSpec = ChannelSpec {
     load: Some(sample::LOAD),
     recording_login: no_login,
     told: Told {
-        secret_hint: "Generic: the sender's own, if it has one; else one is made.",
-        new_secret: Some(("The sender's own new secret", "empty: one is made")),
-        url_warning: "whoever knows it can knock.",
+        secret_hint: "Generic: the sender's own secret; leave it empty to generate one.",
+        new_secret: Some(("The sender's own new secret", "leave empty to generate one")),
+        url_warning: "anyone who knows it can send requests to it.",
         keep_private: "Keep these private.",
         next_step: |_, url, proofs| {
             NextStep {

@@ -1,8 +1,11 @@
-//! Reads events that use our own words: `type`, `direction`, `content`, `subject`, `from`, `to`, `metadata`.
+//! Reads events that use our own words: `type`, `direction`, `content`, `subject`, `from`, `to`, `metadata`. The guard has verified the sender;
+//! `delivery` hands the event to the committer.
 
-use domain::{ActivityType, Direction};
+use domain::{ActivityType, Direction, hex};
 use http::HeaderMap;
+use sha2::{Digest as _, Sha256};
 
+use super::verify::{SLACK, STRIPE};
 use crate::intake::normalise::fields::{self, Field, quoted};
 use crate::intake::normalise::object::{Metadata, Object};
 use crate::intake::normalise::{Malformed, Normal, Parties, Sent, id};
@@ -80,14 +83,30 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
         }
     }
     let party = parties.keys(direction, sent.region, &mut metadata)?;
-    // Stripe and Slack name the event in the body alone.
-    let named = [("stripe-signature", "id"), ("x-slack-signature", "event_id")];
-    let named = named.into_iter().find(|(header, _)| sent.headers.contains_key(*header)).and_then(|(_, name)| {
-        let (_, value) = given.iter().find(|(known, _)| known == name)?;
-        id(&fields::first_text(value)?).map(str::to_owned)
-    });
-    let event_key = event_key(sent.headers)?.or(named);
+    // Stripe and Slack name the event in the body, and sign the body. A sender that repeats such a request can change its headers, but not
+    // that: so no header says which event it is, nor how to read the body for its id.
+    let signed = sent.signature.filter(|header| [STRIPE, SLACK].contains(header));
+    let event_key = match signed {
+        Some(header) => Some(named(header, sent.body).unwrap_or_else(|| digest(sent.body))),
+        None => event_key(sent.headers)?.or_else(|| {
+            let header = [STRIPE, SLACK].into_iter().find(|header| sent.headers.contains_key(*header))?;
+            named(header, sent.body)
+        }),
+    };
     Ok(Normal { r#type, direction, raw_data: raw_data.finish(), metadata, event_key, files, party })
+}
+
+/// The id that the sender with this signature header puts into its JSON, whatever type of content the request claims.
+fn named(header: &str, body: &[u8]) -> Option<String> {
+    let name = if header == STRIPE { "id" } else { "event_id" };
+    let members = fields::members(std::str::from_utf8(body).ok()?).ok()?;
+    let (_, value) = members.iter().find(|(known, _)| known == name)?;
+    id(&fields::first_text(value)?).map(str::to_owned)
+}
+
+/// Stands for the id of an event without one: the same body is the same event.
+fn digest(body: &[u8]) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(body)))
 }
 
 /// The text between a JSON string's quotes. Our own words have no escapes.
@@ -103,7 +122,13 @@ mod tests {
 
     fn read(content_type: &str, body: &str) -> Result<Normal, Malformed> {
         let (headers, body) = (HeaderMap::new(), bytes::Bytes::copy_from_slice(body.as_bytes()));
-        normalise(&Sent { headers: &headers, content_type: Some(content_type), body: &body, region: None })
+        normalise(&Sent {
+            headers: &headers,
+            content_type: Some(content_type),
+            body: &body,
+            signature: None,
+            region: None,
+        })
     }
 
     fn normal(body: &str) -> (Normal, Value, Value) {
@@ -178,6 +203,47 @@ mod tests {
         assert_eq!(of(&[]), Ok(None));
         for odd in ["", " ", "é", &"x".repeat(501)] {
             assert!(of(&[("webhook-id", odd)]).is_err(), "{odd:?} was taken");
+        }
+    }
+
+    /// S5.
+    #[test]
+    fn an_id_that_was_signed_goes_before_headers_that_were_not() {
+        const JSON: &str = r#"{"content":"x","id":"evt_1","event_id":"Ev1"}"#;
+        const SLASH: &str = "command=%2Fcall&trigger_id=1.2.3";
+        let key = |body: &'static str, signature: Option<&'static str>, headers: &[(&'static str, &'static str)]| {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value)));
+            let headers = headers.collect::<HeaderMap>();
+            let content_type =
+                headers.get("content-type").map_or("application/json", |value| value.to_str().expect("text"));
+            let body = bytes::Bytes::from_static(body.as_bytes());
+            let content_type = Some(content_type);
+            normalise(&Sent { headers: &headers, content_type, body: &body, signature, region: None })
+                .expect("an event")
+                .event_key
+        };
+        let (repeated, named) = (("idempotency-key", "other"), ("webhook-id", "msg_1"));
+        let (as_text, as_form) =
+            (("content-type", "text/plain"), ("content-type", "application/x-www-form-urlencoded"));
+        let of_slash = digest(SLASH.as_bytes());
+        assert!(of_slash.len() == 7 + 64 && of_slash.starts_with("sha256:"), "{of_slash}");
+        for (body, signature, headers, expected) in [
+            (JSON, Some(STRIPE), &[repeated][..], Some("evt_1")),
+            (JSON, Some(STRIPE), &[repeated, as_text], Some("evt_1")),
+            (JSON, Some(STRIPE), &[named, ("webhook-signature", "v1,x")], Some("evt_1")),
+            (JSON, Some(SLACK), &[repeated], Some("Ev1")),
+            (JSON, Some(SLACK), &[repeated, as_text], Some("Ev1")),
+            (SLASH, Some(SLACK), &[as_form], Some(of_slash.as_str())),
+            (SLASH, Some(SLACK), &[repeated, as_form], Some(of_slash.as_str())),
+            (SLASH, Some(SLACK), &[repeated, as_text], Some(of_slash.as_str())),
+            (JSON, Some("webhook-signature"), &[named, repeated, (STRIPE, "t=1,v1=x")], Some("msg_1")),
+            (JSON, Some("x-webhook-signature"), &[repeated, (SLACK, "v0=x")], Some("other")),
+            (JSON, None, &[(SLACK, "v0=x")], Some("Ev1")),
+            (JSON, None, &[], None),
+        ] {
+            assert_eq!(key(body, signature, headers).as_deref(), expected, "{body} {signature:?} {headers:?}");
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::intake::guard::{KeyMaterial, Request, Verification, Verifier, Why};
 
 /// Signatures of one request that are compared: while a secret changes there are two.
 const MOST_SIGNATURES: usize = 8;
+/// The beginning of a body that is looked at: room for an id and a time.
+const BEGINS_BYTES: usize = 600;
 
 struct Keys {
     bodies: [Hmac<Sha256>; 2],
@@ -32,30 +34,49 @@ pub(super) fn verifier(material: &KeyMaterial) -> Arc<dyn Verifier> {
 
 struct Check {
     bearer: Shown,
-    /// One for each scheme that the request shows.
-    signed: Vec<Signed>,
+    /// One for each scheme that the request shows, by the header with its signature.
+    signed: Vec<(&'static str, Signed)>,
+    /// The first bytes of the body.
+    begins: Vec<u8>,
 }
+
+/// The header of the scheme that signs the body and nothing else.
+const PLAIN: &str = "x-webhook-signature";
+/// Headers of schemes that name the event in the signed body.
+pub(super) const STRIPE: &str = "stripe-signature";
+pub(super) const SLACK: &str = "x-slack-signature";
+
+/// Begins to check one kind of signature. None: the request has no such signature.
+type Scheme = fn(&Keys, &Request) -> Option<Signed>;
+
+/// By the header of each. Those that sign the event's id come first: of a request that is signed twice, they decide which event it is.
+const SCHEMES: [(&str, Scheme); 4] =
+    [("webhook-signature", standard), (STRIPE, stripe), (SLACK, slack), (PLAIN, plain)];
 
 impl Verifier for Keys {
     fn begin(self: Arc<Self>, request: &Request) -> Box<dyn Verification> {
-        let schemes = [plain, standard, stripe, slack];
+        let shown = |(header, scheme): (&'static str, Scheme)| Some((header, scheme(&self, request)?));
         Box::new(Check {
             bearer: Shown::new(authorization(request.headers, b"bearer "), &self.bearers),
-            signed: schemes.into_iter().filter_map(|scheme| scheme(&self, request)).collect(),
+            signed: SCHEMES.into_iter().filter_map(shown).collect(),
+            begins: Vec::new(),
         })
     }
 }
 
 impl Verification for Check {
     fn update(&mut self, piece: &[u8]) {
-        self.signed.iter_mut().for_each(|signed| signed.update(piece));
+        let left = BEGINS_BYTES.saturating_sub(self.begins.len());
+        self.begins.extend_from_slice(&piece[..left.min(piece.len())]);
+        self.signed.iter_mut().for_each(|(_, signed)| signed.update(piece));
     }
 
     fn verdict(&self, _: &[u8]) -> Result<(), Why> {
-        let is_signed = self.signed.iter().fold(false, |is_signed, one| is_signed | (one.passes() & one.is_timely));
+        let is_signed =
+            self.signed.iter().fold(false, |is_signed, (header, one)| is_signed | self.is_good(header, one));
         if (self.bearer == Shown::Right) | is_signed {
             Ok(())
-        } else if self.signed.iter().any(|one| !one.is_timely) {
+        } else if self.signed.iter().any(|(_, one)| !one.is_timely) {
             Err("its timestamp is no time within five minutes of now, or webhook-id is missing or has a dot")
         } else if !self.signed.is_empty() {
             Err("the signature does not match: another secret signed it, or the body was changed on its way")
@@ -64,6 +85,33 @@ impl Verification for Check {
         } else {
             Err("it shows no bearer key and no signature")
         }
+    }
+
+    fn signature(&self) -> Option<&'static str> {
+        self.signed.iter().find(|(header, one)| self.is_good(header, one)).map(|(header, _)| *header)
+    }
+}
+
+impl Check {
+    /// Text that another scheme signs is no body: shown as one, an old request would be a new event, and good for ever.
+    fn is_good(&self, header: &str, signed: &Signed) -> bool {
+        let is_anothers = (header == PLAIN) & begins_with_time(&self.begins);
+        signed.passes() & signed.is_timely & !is_anothers
+    }
+}
+
+/// Whether a body begins as the other schemes begin what they sign: `<time>.`, `v0:<time>:` or `<id>.<time>.`. No JSON and no form does.
+fn begins_with_time(body: &[u8]) -> bool {
+    let is_time = |part: &[u8]| (9..=12).contains(&part.len()) && part.iter().all(u8::is_ascii_digit);
+    let is_id = |part: &[u8]| part.iter().all(|byte| byte.is_ascii_graphic() && !b"{}[]\"'=&<".contains(byte));
+    if let Some(rest) = body.strip_prefix(b"v0:") {
+        return rest.split(|byte| *byte == b':').next().is_some_and(is_time);
+    }
+    let mut parts = body.splitn(3, |byte| *byte == b'.');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(time), Some(_), _) if is_time(time) => true,
+        (Some(id), Some(time), Some(_)) => is_id(id) && is_time(time),
+        _ => false,
     }
 }
 
@@ -92,7 +140,7 @@ fn begun(macs: &[Hmac<Sha256>; 2], before: &str) -> [Hmac<Sha256>; 2] {
 
 /// `sha256=<hex>` over the body: our own scheme, and GitHub's.
 fn plain(keys: &Keys, request: &Request) -> Option<Signed> {
-    let said = request.text("x-webhook-signature").or_else(|| request.text("x-hub-signature-256"))?;
+    let said = request.text(PLAIN).or_else(|| request.text("x-hub-signature-256"))?;
     let said = said.strip_prefix("sha256=").and_then(hex::decode).into_iter().collect();
     Some(Signed { macs: keys.bodies.clone(), said, is_timely: true })
 }
@@ -114,7 +162,7 @@ fn standard(keys: &Keys, request: &Request) -> Option<Signed> {
 
 /// Stripe: `t=<time>,v1=<hex>` over `{t}.{body}`.
 fn stripe(keys: &Keys, request: &Request) -> Option<Signed> {
-    let said = request.text("stripe-signature")?;
+    let said = request.text(STRIPE)?;
     let parts = || said.split(',').filter_map(|part| part.trim().split_once('='));
     let timestamp = parts().find(|(name, _)| *name == "t").map_or("", |(_, time)| time);
     Some(Signed {
@@ -130,7 +178,7 @@ fn stripe(keys: &Keys, request: &Request) -> Option<Signed> {
 
 /// Slack: `v0=<hex>` over `v0:{timestamp}:{body}`.
 fn slack(keys: &Keys, request: &Request) -> Option<Signed> {
-    let said = request.text("x-slack-signature")?;
+    let said = request.text(SLACK)?;
     let timestamp = request.text("x-slack-request-timestamp").unwrap_or_default();
     Some(Signed {
         macs: begun(&keys.bodies, &format!("v0:{timestamp}:")),

@@ -42,11 +42,11 @@ pub static SPEC: ChannelSpec = ChannelSpec {
     told: Told {
         secret_hint: "Postmark: leave it empty.",
         new_secret: None,
-        url_warning: "user and password are in it.",
-        keep_private: "Keep these private: whoever knows the URL can send. User and password are in the URL; Postmark sends them with every e-mail.",
+        url_warning: "it contains the user and password.",
+        keep_private: "Keep these private: anyone who knows the URL can send events. It contains the user and password, which Postmark sends with every e-mail.",
         next_step: |id, _, _| NextStep {
             text: format!(
-                "Keep it private: user and password are in it. Paste it into Postmark as the inbound webhook.\n\
+                "Keep it private: it contains the user and password. Paste it into Postmark as the inbound webhook.\n\
                  docs/connect.md says where; `tributary channel send-test {id}` tries it."
             ),
             command: None,

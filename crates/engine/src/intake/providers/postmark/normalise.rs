@@ -1,10 +1,12 @@
-//! Reads an e-mail of Postmark's: JSON with the attachments inside. Attachments become files; other fields are kept in the metadata.
+//! Reads what Postmark sends: an inbound e-mail as JSON with the attachments inside, or a report about an e-mail that was sent (delivered,
+//! opened, bounced …). Attachments become files; other fields are kept in the metadata.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use domain::{ActivityType, Direction};
+use domain::{ActivityType, Direction, hex};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::intake::normalise::fields::{self, first_text, quoted};
 use crate::intake::normalise::object::{Metadata, Object};
@@ -66,6 +68,9 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
         };
         metadata.push(ours, value)?;
     }
+    if let Some(kind) = said("RecordType").filter(|kind| kind != "Inbound") {
+        return report(sent, &kind, metadata, said, json);
+    }
     let headers: Vec<Header> = json("Headers").and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default();
     if let Some(header) = headers.iter().find(|header| header.name.eq_ignore_ascii_case("message-id")) {
         metadata.push_ours("rfc_message_id", &quoted(header.value.trim())?);
@@ -108,6 +113,42 @@ pub(super) fn normalise(sent: &Sent) -> Result<Normal, Malformed> {
     })
 }
 
+/// A report about an e-mail that was sent. There are several of one e-mail, and all of them name the e-mail.
+fn report<'a>(
+    sent: &Sent,
+    kind: &str,
+    mut metadata: Metadata,
+    said: impl Fn(&str) -> Option<String>,
+    json: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Normal, Malformed> {
+    let to = said("Recipient").or_else(|| said("Email"));
+    // What Postmark repeats when it delivers a report again, and what differs in the next report of the same kind.
+    let parts = [
+        "MessageID",
+        "ID",
+        "Recipient",
+        "Email",
+        "DeliveredAt",
+        "ReceivedAt",
+        "BouncedAt",
+        "ChangedAt",
+        "OriginalLink",
+    ];
+    let told: Vec<&str> = parts.into_iter().map(|name| json(name).unwrap_or_default()).collect();
+    let event_key = format!("{kind}:{}", hex::encode(Sha256::digest(told.join("\n"))));
+    let event_key = id(&event_key).map(str::to_owned);
+
+    let mut raw_data = Object::default();
+    raw_data.push("source_type", r#""text""#);
+    let content = said("Details").or_else(|| said("Description")).unwrap_or_default();
+    raw_data.push("content", &quoted(&content)?);
+    let subject = [Some(kind.to_owned()), said("Subject")].into_iter().flatten().collect::<Vec<_>>().join(": ");
+    raw_data.push("subject", &quoted(&subject)?);
+    let (r#type, direction, files) = (ActivityType::Email, Direction::Outbound, Vec::new());
+    let party = Parties { from: None, to }.keys(direction, sent.region, &mut metadata)?;
+    Ok(Normal { r#type, direction, raw_data: raw_data.finish(), metadata, event_key, files, party })
+}
+
 /// An attachment as a file. Its base64 is not copied, but stays in the body.
 fn file(body: &Bytes, attachment: Attachment) -> Option<File> {
     let content = match attachment.content?.0 {
@@ -132,8 +173,13 @@ mod tests {
 
     fn normal(body: &Value) -> Result<(Normal, Value, Value), Malformed> {
         let (headers, body) = (HeaderMap::new(), Bytes::from(body.to_string()));
-        let normal =
-            normalise(&Sent { headers: &headers, content_type: Some("application/json"), body: &body, region: None })?;
+        let normal = normalise(&Sent {
+            headers: &headers,
+            content_type: Some("application/json"),
+            body: &body,
+            signature: None,
+            region: None,
+        })?;
         let (raw, metadata) =
             (serde_json::from_str(&normal.raw_data), serde_json::from_str(&normal.metadata.to_json()));
         Ok((normal, raw.expect("JSON"), metadata.expect("JSON")))
@@ -184,5 +230,35 @@ mod tests {
         }
         assert_eq!(Content::Base64("not base64!".into()).bytes(), None);
         assert_eq!(Content::Base64("aGVs\nbG8".into()).bytes().as_deref(), Some(&b"hello"[..]));
+    }
+
+    #[test]
+    fn reports_about_one_mail_are_events_of_their_own_and_a_repeated_one_is_the_same() {
+        let with = |kind: &str, more: Value| {
+            let mut body = json!({ "RecordType": kind, "MessageID": "5f1c-uuid", "Recipient": "ann@example.com" });
+            body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            body
+        };
+        let reports = [
+            with("Delivery", json!({ "DeliveredAt": "2026-11-15T07:00:00Z" })),
+            with("Delivery", json!({ "DeliveredAt": "2026-11-15T07:00:00Z", "Recipient": "bob@example.com" })),
+            with("Open", json!({ "ReceivedAt": "2026-11-15T07:01:00Z" })),
+            with("Open", json!({ "ReceivedAt": "2026-11-15T07:02:00Z" })),
+            with("Click", json!({ "ReceivedAt": "2026-11-15T07:02:00Z", "OriginalLink": "https://a.example" })),
+            with("Click", json!({ "ReceivedAt": "2026-11-15T07:02:00Z", "OriginalLink": "https://b.example" })),
+            with("Bounce", json!({ "ID": 42, "Email": "ann@example.com", "Details": "mailbox full", "Subject": "Hi" })),
+            with("Bounce", json!({ "ID": 43, "Email": "ann@example.com" })),
+            json!({ "MessageID": "5f1c-uuid", "From": "ann@example.com", "TextBody": "the mail itself" }),
+        ];
+        let keys: Vec<Option<String>> =
+            reports.iter().map(|body| normal(body).expect("an event").0.event_key).collect();
+        for (nth, key) in keys.iter().enumerate() {
+            assert!(key.is_some() && !keys[..nth].contains(key), "{}: {key:?}", reports[nth]);
+            assert_eq!(normal(&reports[nth]).expect("an event").0.event_key, *key, "delivered again");
+        }
+        let (bounce, raw, metadata) = normal(&reports[6]).expect("a report");
+        assert_eq!((bounce.direction, bounce.party.as_deref()), (Direction::Outbound, Some("ann@example.com")));
+        assert_eq!(raw, json!({ "source_type": "text", "content": "mailbox full", "subject": "Bounce: Hi" }));
+        assert_eq!((&metadata["RecordType"], &metadata["message_id"]), (&json!("Bounce"), &json!("5f1c-uuid")));
     }
 }

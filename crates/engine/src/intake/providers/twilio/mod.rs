@@ -26,7 +26,7 @@ pub static SPEC: ChannelSpec = ChannelSpec {
         name: AUTH_TOKEN,
         label: "Twilio auth token",
         origin: Origin::Given {
-            unchanged: "Twilio's new auth token is Twilio's to make: give it, or ask for a new URL",
+            unchanged: "only Twilio makes its auth tokens: give the new one, or ask for a new URL",
         },
         is_shown: false,
     }],
@@ -45,12 +45,12 @@ pub static SPEC: ChannelSpec = ChannelSpec {
     told: Told {
         secret_hint: "Twilio: the account's auth token.",
         new_secret: Some(("Twilio's new auth token", "")),
-        url_warning: "whoever knows it can knock.",
-        keep_private: "Keep these private. Paste all of the URL, with what follows the #: by itself Twilio tries no event again that was answered with an error.",
+        url_warning: "anyone who knows it can send requests to it.",
+        keep_private: "Keep these private. Paste the whole URL, including the part after the #: without it, Twilio does not retry an event after an error.",
         next_step: |id, _, _| NextStep {
             text: format!(
-                "Keep it private. Paste all of it into Twilio, with what follows the #: it makes Twilio try again when an answer is an error.\n\
-                 Twilio has to reach it: PUBLIC_URL is how. docs/connect.md says where to paste it; `tributary channel send-test {id}` tries it."
+                "Keep it private. Paste the whole URL into Twilio, including the part after the #: it makes Twilio retry an event after an error.\n\
+                 Twilio must be able to reach it: set PUBLIC_URL. docs/connect.md says where to paste it; `tributary channel send-test {id}` tries it."
             ),
             command: None,
         },

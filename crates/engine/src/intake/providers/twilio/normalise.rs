@@ -134,7 +134,8 @@ mod tests {
     fn normal(form: &str) -> (Normal, Value, Value) {
         let (headers, body) = (HeaderMap::new(), Bytes::copy_from_slice(form.as_bytes()));
         let content_type = Some("application/x-www-form-urlencoded; charset=UTF-8");
-        let normal = normalise(&Sent { headers: &headers, content_type, body: &body, region: None }).expect(form);
+        let normal = normalise(&Sent { headers: &headers, content_type, body: &body, signature: None, region: None })
+            .expect(form);
         let (raw, metadata) =
             (serde_json::from_str(&normal.raw_data), serde_json::from_str(&normal.metadata.to_json()));
         (normal, raw.expect("JSON"), metadata.expect("JSON"))

@@ -1,5 +1,7 @@
 //! Worker tracking: pgai's tables and functions for the heartbeat, and our own tables to detect stalled workers.
 
+pub mod life;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -84,6 +86,9 @@ pub struct Worker {
     pub last_error_at: Option<DateTime<Utc>>,
     pub last_error_message: Option<String>,
     pub stopped_at: Option<DateTime<Utc>>,
+    /// When others found it dead and took over what it held.
+    #[serde(skip)]
+    pub died_at: Option<DateTime<Utc>>,
     /// Seconds since the last heartbeat, by the database's clock.
     pub silent_secs: f64,
     /// Why it counts as stalled, if it does.
@@ -92,7 +97,8 @@ pub struct Worker {
 
 impl Worker {
     pub fn health(&self) -> Health {
-        health(self.stopped_at.is_some(), self.silent_secs, self.interval_secs, self.stalled_because.is_some())
+        let (is_stopped, is_dead) = (self.stopped_at.is_some(), self.died_at.is_some());
+        health(is_stopped, is_dead, self.silent_secs, self.interval_secs, self.stalled_because.is_some())
     }
 
     /// Items per minute over its whole life.
@@ -102,11 +108,11 @@ impl Worker {
     }
 }
 
-/// A worker is late after twice its interval and dead after ten times. A stalled worker sends heartbeats but makes no progress.
-fn health(stopped: bool, silent_secs: f64, interval_secs: f64, stalled: bool) -> Health {
+/// A worker is late after twice its interval and dead after ten times, or when its session has ended. A stalled worker sends heartbeats but makes no progress.
+fn health(stopped: bool, found_dead: bool, silent_secs: f64, interval_secs: f64, stalled: bool) -> Health {
     if stopped {
         Health::Stopped
-    } else if silent_secs > 10.0 * interval_secs {
+    } else if found_dead || silent_secs > 10.0 * interval_secs {
         Health::Dead
     } else if silent_secs > 2.0 * interval_secs {
         Health::Late
@@ -117,20 +123,30 @@ fn health(stopped: bool, silent_secs: f64, interval_secs: f64, stalled: bool) ->
     }
 }
 
-/// Returns the names under which dead workers of the last day hold items. A name that a living worker uses again is left out (the first
-/// process of a container always has the same).
-pub async fn dead(conn: &mut PgConnection) -> Result<Vec<String>> {
-    Ok(sqlx::query_scalar(
-        "with named as (
-             select w.host || ':' || w.pid as name, w.stopped_at is null
-                 and p.last_heartbeat < clock_timestamp() - 10 * p.expected_heartbeat_interval as is_dead,
-                 w.stopped_at is null and p.last_heartbeat >= clock_timestamp() - 10 * p.expected_heartbeat_interval as is_alive
-             from ai.vectorizer_worker_process p join tributary.workers w on w.process_id = p.id
-             where p.last_heartbeat > clock_timestamp() - interval '1 day')
-         select name from named where name is not null group by name having bool_or(is_dead) and not bool_or(is_alive)",
-    )
-    .fetch_all(conn)
-    .await?)
+/// A worker that was found dead, and the name under which it holds items.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Found {
+    pub id: Uuid,
+    pub name: String,
+}
+
+/// The workers of the last day that were silent for ten heartbeats, and whose death nobody has written down.
+pub async fn silent(conn: &mut PgConnection) -> Result<Vec<Found>> {
+    Ok(sqlx::query_as(include_str!("../sql/workers_silent.sql")).fetch_all(conn).await?)
+}
+
+/// Waits for nobody: `false` when another process is taking over. The transaction holds the right to until it ends.
+pub async fn may_take_over(conn: &mut PgConnection) -> Result<bool> {
+    const TAKE_OVER: i64 = 0x7461_6b65_206f_7665;
+    Ok(sqlx::query_scalar("select pg_try_advisory_xact_lock($1)").bind(TAKE_OVER).fetch_one(conn).await?)
+}
+
+/// Writes down that these workers are dead, so that each death is acted on once.
+pub async fn declare_dead(conn: &mut PgConnection, dead: &[Found]) -> Result<()> {
+    let sql = "update tributary.workers set died_at = clock_timestamp()
+        where process_id = any($1) and died_at is null and stopped_at is null";
+    sqlx::query(sql).bind(dead.iter().map(|worker| worker.id).collect::<Vec<_>>()).execute(conn).await?;
+    Ok(())
 }
 
 /// Whether this database has the tracking tables. Without them workers run untracked.
@@ -142,29 +158,38 @@ pub async fn is_tracked(conn: &mut PgConnection) -> Result<bool> {
     .await?)
 }
 
+/// Where a worker runs, and the name under which it holds items.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    pub name: &'a str,
+    pub host: &'a str,
+    pub pid: i32,
+    pub role: &'a str,
+}
+
 pub async fn start(
     conn: &mut PgConnection,
     version: &str,
     interval: Duration,
-    host: &str,
-    pid: i32,
-    role: &str,
+    identity: Identity<'_>,
 ) -> Result<WorkerId> {
     let id: Uuid = sqlx::query_scalar(
         "with started as (select ai._worker_start($1, make_interval(secs => $2)) as id)
-         insert into tributary.workers (process_id, host, pid, role) select id, $3, $4, $5 from started returning process_id",
+         insert into tributary.workers (process_id, name, host, pid, role) select id, $3, $4, $5, $6 from started returning process_id",
     )
     .bind(version)
     .bind(interval.as_secs_f64())
-    .bind(host)
-    .bind(pid)
-    .bind(role)
+    .bind(identity.name)
+    .bind(identity.host)
+    .bind(identity.pid)
+    .bind(identity.role)
     .fetch_one(conn)
     .await?;
     Ok(WorkerId(id))
 }
 
-/// Writes one heartbeat. The last one of a graceful stop also records that the worker stopped on purpose.
+/// Writes one heartbeat. It takes back what others said of the worker's death. The last one of a graceful stop also records that the worker stopped
+/// on purpose.
 pub async fn heartbeat(
     conn: &mut PgConnection,
     id: WorkerId,
@@ -181,7 +206,7 @@ pub async fn heartbeat(
         .execute(&mut *conn)
         .await?;
     if !lanes.is_empty() {
-        sqlx::query(include_str!("sql/worker_lanes.sql"))
+        sqlx::query(include_str!("../sql/worker_lanes.sql"))
             .bind(id.0)
             .bind(lanes.iter().map(|lane| lane.lane).collect::<Vec<_>>())
             .bind(lanes.iter().map(|lane| lane.lease_secs).collect::<Vec<_>>())
@@ -195,6 +220,10 @@ pub async fn heartbeat(
             .execute(&mut *conn)
             .await?;
     }
+    sqlx::query("update tributary.workers set died_at = null where process_id = $1 and died_at is not null")
+        .bind(id.0)
+        .execute(&mut *conn)
+        .await?;
     if is_last {
         sqlx::query("update tributary.workers set stopped_at = clock_timestamp() where process_id = $1")
             .bind(id.0)
@@ -207,7 +236,7 @@ pub async fn heartbeat(
 /// Lists all workers, the liveliest first. `due` is the time since when each lane has had due items: a worker of such a lane that
 /// claims nothing is stalled.
 pub async fn list(conn: &mut PgConnection, due: &[(String, DateTime<Utc>)]) -> Result<Vec<Worker>> {
-    Ok(sqlx::query_as(include_str!("sql/worker_list.sql"))
+    Ok(sqlx::query_as(include_str!("../sql/worker_list.sql"))
         .bind(due.iter().map(|(lane, _)| lane.as_str()).collect::<Vec<_>>())
         .bind(due.iter().map(|(_, at)| *at).collect::<Vec<_>>())
         .fetch_all(conn)
@@ -218,7 +247,7 @@ pub async fn list(conn: &mut PgConnection, due: &[(String, DateTime<Utc>)]) -> R
 pub async fn live_roles(conn: &mut PgConnection) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(
         "select distinct w.role from ai.vectorizer_worker_process p join tributary.workers w on w.process_id = p.id
-         where w.stopped_at is null and w.role is not null and p.last_heartbeat > clock_timestamp() - 10 * p.expected_heartbeat_interval",
+         where w.stopped_at is null and w.died_at is null and w.role is not null and p.last_heartbeat > clock_timestamp() - 10 * p.expected_heartbeat_interval",
     )
     .fetch_all(conn)
     .await?)
@@ -259,16 +288,17 @@ mod tests {
     #[test]
     fn alive_late_stalled_and_dead_are_told_apart() {
         let cases = [
-            (false, 4.9, false, Health::Alive),
-            (false, 10.0, false, Health::Alive),
-            (false, 10.1, false, Health::Late),
-            (false, 10.1, true, Health::Late),
-            (false, 50.1, false, Health::Dead),
-            (false, 1.0, true, Health::Stalled),
-            (true, 9_999.0, true, Health::Stopped),
+            (false, false, 4.9, false, Health::Alive),
+            (false, false, 10.0, false, Health::Alive),
+            (false, false, 10.1, false, Health::Late),
+            (false, false, 10.1, true, Health::Late),
+            (false, false, 50.1, false, Health::Dead),
+            (false, false, 1.0, true, Health::Stalled),
+            (false, true, 7.0, true, Health::Dead),
+            (true, true, 9_999.0, true, Health::Stopped),
         ];
-        for (stopped, silent, stalled, expected) in cases {
-            assert_eq!(health(stopped, silent, 5.0, stalled), expected, "silent for {silent} s");
+        for (stopped, found_dead, silent, stalled, expected) in cases {
+            assert_eq!(health(stopped, found_dead, silent, 5.0, stalled), expected, "silent for {silent} s");
         }
     }
 }

@@ -1,0 +1,96 @@
+//! Scores a tenant's chunks by the words of a question: BM25, over the postings of segments and over fresh chunks alike. Pure.
+
+use std::collections::HashMap;
+
+use domain::ranking::{self, USUAL_LENGTH};
+use store::memory::Looked;
+use store::memory::postings::entries;
+
+/// A tenant whose numbers lie farther apart than that has its scores in a map, which is slower.
+const MOST_PLACES: i64 = 16_000_000;
+
+/// The scores of all chunks that have a word of the question.
+pub(super) struct Scores {
+    first: i64,
+    /// By number, counted from `first`; 0 where no word matches.
+    near: Vec<f32>,
+    /// By number, where they lie too far apart for a list.
+    far: HashMap<i64, f32>,
+}
+
+impl Scores {
+    pub fn of(looked: &Looked) -> Self {
+        let n_terms = looked.terms.iter().copied().max().unwrap_or_default();
+        let term =
+            |lexeme: usize| looked.terms.get(lexeme).map_or(0, |term| usize::try_from(*term).unwrap_or_default());
+        let mut counts = vec![0_u64; usize::try_from(n_terms).unwrap_or_default() + 1];
+        let (mut first, mut last) = (i64::MAX, i64::MIN);
+        for (lexeme, from_n, list) in looked.lists() {
+            counts[term(lexeme)] += list.len() as u64 / 5;
+            first = first.min(from_n);
+            last = last.max(entries(list, from_n).last().map_or(from_n, |(n, _)| n));
+        }
+        for chunk in looked.fresh() {
+            (first, last) = (first.min(chunk.n), last.max(chunk.n));
+            for lexeme in 0..looked.lexemes.len() {
+                counts[term(lexeme)] += u64::from(chunk.rank(lexeme) > 0.0);
+            }
+        }
+        let n_places = last.saturating_sub(first).saturating_add(1);
+        let is_near = (0..=MOST_PLACES).contains(&n_places);
+        let near = if is_near { vec![0.0; usize::try_from(n_places).unwrap_or_default()] } else { Vec::new() };
+        let mut scores = Self { first, near, far: HashMap::new() };
+        let total = looked.total();
+        let rarities: Vec<f32> = counts.iter().map(|count| ranking::rarity(*count, total)).collect();
+        for (lexeme, from_n, list) in looked.lists() {
+            let rarity = rarities[term(lexeme)];
+            for (n, weight) in entries(list, from_n) {
+                scores.add(n, ranking::part(weight, rarity));
+            }
+        }
+        let (n_fresh, length) = looked.fresh().fold((0.0, 0.0), |(n, sum), chunk| (n + 1.0, sum + chunk.length));
+        let mean = looked.mean_length().unwrap_or(if n_fresh > 0.0 { length / n_fresh } else { USUAL_LENGTH });
+        for chunk in looked.fresh() {
+            for lexeme in 0..looked.lexemes.len() {
+                let occurrences = ranking::occurrences(chunk.rank(lexeme));
+                if occurrences > 0.0 {
+                    let weight = ranking::weight(occurrences, chunk.length, mean);
+                    scores.add(chunk.n, ranking::part(weight, rarities[term(lexeme)]));
+                }
+            }
+        }
+        scores
+    }
+
+    fn add(&mut self, n: i64, part: f32) {
+        if self.near.is_empty() {
+            *self.far.entry(n).or_default() += part;
+        } else if let Some(score) = usize::try_from(n - self.first).ok().and_then(|place| self.near.get_mut(place)) {
+            *score += part;
+        }
+    }
+
+    /// The score of a chunk; 0 if it has no word of the question.
+    pub fn get(&self, n: i64) -> f32 {
+        let near = usize::try_from(n.saturating_sub(self.first)).ok().and_then(|place| self.near.get(place)).copied();
+        near.or_else(|| self.far.get(&n).copied()).unwrap_or_default()
+    }
+
+    /// The numbers of the best `limit` chunks, best first; equal scores by number. `allowed`: only these.
+    pub fn best(&self, limit: usize, allowed: Option<&[i64]>) -> Vec<i64> {
+        let mut scored: Vec<(f32, i64)> = match allowed {
+            Some(allowed) => allowed.iter().map(|n| (self.get(*n), *n)).filter(|(score, _)| *score > 0.0).collect(),
+            None => {
+                let near = (self.first..).zip(&self.near).filter(|(_, score)| **score > 0.0);
+                near.chain(self.far.iter().map(|(n, score)| (*n, score))).map(|(n, score)| (*score, n)).collect()
+            }
+        };
+        let order = |a: &(f32, i64), b: &(f32, i64)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        if scored.len() > limit && limit > 0 {
+            scored.select_nth_unstable_by(limit - 1, order);
+        }
+        scored.truncate(limit);
+        scored.sort_unstable_by(order);
+        scored.into_iter().map(|(_, n)| n).collect()
+    }
+}
