@@ -42,7 +42,7 @@ begin
         end;
     else
         how := 'index';
-        perform set_config('hnsw.ef_search', '200', true), set_config('hnsw.iterative_scan', 'relaxed_order', true);
+        perform set_config('hnsw.ef_search', greatest(p_chunks, 100)::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true);
         nearest := 'order by v.embedding operator(%1$I.<#>) $1';
         if condition <> '' then
             -- A subplan is evaluated after the index scan; the planner could move a join before it.

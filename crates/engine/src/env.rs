@@ -12,6 +12,7 @@ use crate::Config;
 use crate::blobs::Blobs;
 use crate::intake::ChannelProviders;
 use crate::memory::embed::Embedders;
+use crate::memory::recall::Lists;
 use crate::pull::Providers;
 
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub struct Env {
     /// Fetches what strangers name.
     pub outside: Outside,
     pub embedders: Embedders,
+    /// Postings that searches have read.
+    pub lists: Lists,
     pub blobs: Blobs,
     /// The providers that sources are at.
     pub providers: Arc<Providers>,
@@ -41,9 +44,22 @@ impl Env {
         let outside = Outside::new(&config.outbound_allow, Lookup::System, limits)?;
         let providers = Arc::new(Providers::from_config(&config, &http)?);
         let (config, vault) = (Arc::new(config), Arc::new(vault));
-        let channel_providers = Arc::default();
+        let (channel_providers, lists) = (Arc::default(), Lists::default());
         let name = format!("{}:{}:{:08x}", host(), std::process::id(), rand::random::<u32>()).into();
-        Ok(Self { db, name, config, clock, vault, http, outside, embedders, blobs, providers, channel_providers })
+        Ok(Self {
+            db,
+            name,
+            config,
+            clock,
+            vault,
+            http,
+            outside,
+            embedders,
+            lists,
+            blobs,
+            providers,
+            channel_providers,
+        })
     }
 }
 

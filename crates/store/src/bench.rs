@@ -213,3 +213,40 @@ pub async fn vectors(
     );
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(document_type).fetch_all(conn).await?)
 }
+
+/// The words of a chunk and its title, as a textbook's BM25 takes them: English stems without stop words, each with its count.
+#[derive(Debug, sqlx::FromRow)]
+pub struct ChunkWords {
+    pub id: uuid::Uuid,
+    pub document_id: uuid::Uuid,
+    pub external_id: String,
+    pub lexemes: Vec<String>,
+    pub counts: Vec<i32>,
+}
+
+/// Reads the words of the next chunks of a tenant, by id after `after`.
+pub async fn chunk_words(
+    conn: &mut PgConnection,
+    tenant_id: domain::TenantId,
+    after: uuid::Uuid,
+) -> Result<Vec<ChunkWords>> {
+    Ok(sqlx::query_as(
+        "select c.id, c.document_id, d.external_id, coalesce(w.lexemes, '{}') as lexemes, coalesce(w.counts, '{}') as counts
+         from (select * from public.document_chunks where tenant_id = $1 and id > $2 order by id limit 5000) c
+         join public.source_documents d on d.tenant_id = c.tenant_id and d.id = c.document_id
+         cross join lateral (
+             select array_agg(u.lexeme) as lexemes, array_agg(cardinality(u.positions)) as counts
+             from unnest(to_tsvector('english', coalesce(c.title, '') || ' ' || c.text)) u) w
+         order by c.id",
+    )
+    .bind(tenant_id.0)
+    .bind(after)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The English stems of a question, without stop words.
+pub async fn words(conn: &mut PgConnection, question: &str) -> Result<Vec<String>> {
+    let words = sqlx::query_scalar("select lexeme from unnest(to_tsvector('english', $1))");
+    Ok(words.bind(question).fetch_all(conn).await?)
+}

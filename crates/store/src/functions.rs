@@ -58,6 +58,7 @@ pub const FUNCTIONS: &[Function] = files![
     "memory.keep_fresh",
     "memory.terms",
     "memory.keyword_postings",
+    "memory.posting_lists",
     "memory.nearest_chunks",
     "memory.complete_candidates",
     "memory.keyword_scores",

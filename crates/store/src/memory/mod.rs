@@ -13,6 +13,7 @@ pub use documents::{Document, Listed, Pending, Seen, Stored, Totals};
 pub use halfvec::HalfVec;
 pub use search::{
     Candidate, Filters, Found, FreshChunk, How, Looked, Mode, QueryVector, Question, complete, found, look,
+    posting_lists,
 };
 
 use std::collections::HashSet;

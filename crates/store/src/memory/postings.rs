@@ -24,7 +24,7 @@ const ROWS: usize = 5_000;
 const ENTRY: usize = 5;
 
 /// The entries of a list: the chunk's number and the weight.
-pub fn entries(list: &[u8], from_n: i64) -> impl Iterator<Item = (i64, u8)> {
+pub fn entries(list: &[u8], from_n: i64) -> impl DoubleEndedIterator<Item = (i64, u8)> {
     let (entries, _) = list.as_chunks::<ENTRY>();
     entries.iter().map(move |[a, b, c, d, weight]| (from_n + i64::from(u32::from_be_bytes([*a, *b, *c, *d])), *weight))
 }

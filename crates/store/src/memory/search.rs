@@ -1,6 +1,9 @@
 //! The two halves of a search in the database: candidates by words and by vector, and what is shown of those that were chosen. Both run in
 //! the caller's own transaction.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use domain::{DocumentType, words};
 use serde::Serialize;
@@ -84,8 +87,12 @@ pub struct Looked {
     total: Option<i64>,
     mean_length: Option<f32>,
     of_lists: Option<Vec<i32>>,
+    of_segments: Option<Vec<i64>>,
     from_n: Option<Vec<i64>>,
-    lists: Option<Vec<Vec<u8>>>,
+    /// None: the list is long. `long` has it once it was looked up.
+    lists: Option<Vec<Option<Vec<u8>>>>,
+    #[sqlx(skip)]
+    long: HashMap<usize, Arc<[u8]>>,
     fresh_n: Option<Vec<i64>>,
     fresh_lengths: Option<Vec<i32>>,
     fresh_ranks: Option<Vec<f32>>,
@@ -129,8 +136,27 @@ impl Looked {
     /// The lists of postings: the position of the lexeme, the number that entries count from, and the bytes.
     pub fn lists(&self) -> impl Iterator<Item = (usize, i64, &[u8])> {
         let of_lists = self.of_lists.iter().flatten();
-        let lists = of_lists.zip(self.from_n.iter().flatten()).zip(self.lists.iter().flatten());
-        lists.map(|((nth, from_n), list)| (usize::try_from(nth - 1).unwrap_or_default(), *from_n, list.as_slice()))
+        let lists = of_lists.zip(self.from_n.iter().flatten()).zip(self.lists.iter().flatten()).enumerate();
+        lists.map(|(at, ((nth, from_n), list))| {
+            let list = list.as_deref().or_else(|| self.long.get(&at).map(|list| &**list)).unwrap_or_default();
+            (usize::try_from(nth - 1).unwrap_or_default(), *from_n, list)
+        })
+    }
+
+    /// The long lists that are still missing: the position of the list, its segment and its lexeme.
+    pub fn missing(&self) -> impl Iterator<Item = (usize, i64, &str)> {
+        let of_lists = self.of_lists.iter().flatten().zip(self.of_segments.iter().flatten());
+        let lists = of_lists.zip(self.lists.iter().flatten()).enumerate();
+        lists.filter(|(at, (_, list))| list.is_none() && !self.long.contains_key(at)).filter_map(
+            |(at, ((nth, segment), _))| {
+                Some((at, *segment, self.lexemes.get(usize::try_from(nth - 1).ok()?)?.as_str()))
+            },
+        )
+    }
+
+    /// Adds a long list, by its position.
+    pub fn add(&mut self, at: usize, list: Arc<[u8]>) {
+        self.long.insert(at, list);
     }
 
     pub fn fresh(&self) -> impl Iterator<Item = FreshChunk<'_>> {
@@ -148,14 +174,25 @@ impl Looked {
 
 /// Looks for a question's words and for the chunks near its vector, in one round trip. A vector counts only when its model is the one that the
 /// tenant's vectors are of.
-pub async fn look(conn: &mut PgConnection, question: Question<'_>) -> Result<Looked> {
+/// Lists of more than `most` entries are left out: [`posting_lists`] reads those that the caller does not know yet.
+pub async fn look(conn: &mut PgConnection, question: Question<'_>, most: usize, nearest: usize) -> Result<Looked> {
     Ok(sqlx::query_as(include_str!("../sql/look.sql"))
         .bind(question.text)
         .bind(question.vector.map(|vector| vector.model))
         .bind(question.vector.map(|vector| HalfVec::new(vector.vector)))
         .bind(serde_json::to_value(question.filters).unwrap_or_default())
+        .bind(i32::try_from(most).unwrap_or(i32::MAX))
+        .bind(i32::try_from(nearest).unwrap_or(i32::MAX))
         .fetch_one(conn)
         .await?)
+}
+
+/// Reads lists of postings, given by segment and lexeme, in that order. Empty where there is none.
+pub async fn posting_lists(conn: &mut PgConnection, wanted: &[(i64, &str)]) -> Result<Vec<Vec<u8>>> {
+    let (segments, lexemes): (Vec<i64>, Vec<&str>) = wanted.iter().copied().unzip();
+    let lists: Option<Vec<Option<Vec<u8>>>> =
+        sqlx::query_scalar("select memory.posting_lists($1, $2)").bind(segments).bind(lexemes).fetch_one(conn).await?;
+    Ok(lists.unwrap_or_default().into_iter().map(Option::unwrap_or_default).collect())
 }
 
 /// A chunk that one side of a search proposes, with what both sides know of it.

@@ -28,7 +28,7 @@ impl Scores {
         for (lexeme, from_n, list) in looked.lists() {
             counts[term(lexeme)] += list.len() as u64 / 5;
             first = first.min(from_n);
-            last = last.max(entries(list, from_n).last().map_or(from_n, |(n, _)| n));
+            last = last.max(entries(list, from_n).next_back().map_or(from_n, |(n, _)| n));
         }
         for chunk in looked.fresh() {
             (first, last) = (first.min(chunk.n), last.max(chunk.n));

@@ -2,7 +2,7 @@
 //!
 //! 1. `question`: the question becomes a vector.
 //! 2. `store::memory::look`: the postings of its words (`memory.keyword_postings`) and the chunks nearest to its vector, in one round trip of the
-//!    caller's own transaction. `keyword` scores every chunk that has one of the words.
+//!    caller's own transaction. `lists` has the long ones. `keyword` scores every chunk that has one of the words.
 //! 3. `store::memory::complete`: the best chunks of either side become candidates, with both scores. Another way to find candidates only has to
 //!    name more chunks.
 //! 4. `fusion`: the two scores become one order of documents.
@@ -12,6 +12,7 @@
 
 mod fusion;
 mod keyword;
+mod lists;
 mod question;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use uuid::Uuid;
 
 use self::fusion::{Fused, PHRASE, Scored};
 use self::keyword::Scores;
+pub use self::lists::Lists;
 use crate::{ActError, Env};
 
 const SNIPPET_CHARS: usize = 260;
@@ -32,8 +34,9 @@ const SNIPPET_CHARS: usize = 260;
 const MOST_HITS: usize = 100;
 /// Longer than a question, shorter than a document.
 const MOST_CHARS: usize = 2_000;
-/// The number of candidates by keyword. Those by vector are as many.
-const BY_KEYWORD: usize = 200;
+/// The number of candidates by keyword, and of those by vector.
+const BY_KEYWORD: usize = 100;
+const NEAREST: usize = 100;
 /// At least so many documents are read before the last ones are chosen.
 const READ: usize = 20;
 
@@ -116,7 +119,8 @@ pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchA
     let (looked, mut best, found) = env
         .db
         .read(caller, async |tx| {
-            let looked = memory::look(tx, asked).await?;
+            let mut looked = memory::look(tx, asked, lists::LONG, NEAREST).await?;
+            env.lists.add_to(tx, &mut looked).await?;
             let scores = Scores::of(&looked);
             let candidates = candidates(tx, asked, &looked, &scores).await?;
             let scored: Vec<Scored> = candidates

@@ -6,6 +6,7 @@ mod door;
 mod intake;
 mod notice;
 mod pull;
+mod relevance;
 mod scratch;
 mod search;
 
@@ -47,6 +48,8 @@ enum Command {
     Remember,
     /// The share of an exact search's first ten results that the real search finds, over real manuals, and its speed.
     Search(search::Args),
+    /// Whether questions about real manuals find the document that answers them, compared with textbook BM25 over the same chunks.
+    Relevance(relevance::Args),
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -77,6 +80,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Command::Notice => notice::run(&scratch).await,
             Command::Remember => remember(&scratch).await,
             Command::Search(args) => search::run(&scratch, &args).await,
+            Command::Relevance(args) => relevance::run(&scratch, &args).await,
         };
         let removed = scratch.remove().await;
         measured.and_then(|cases| removed.map(|()| cases))

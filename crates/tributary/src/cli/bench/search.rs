@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::BufRead as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -38,15 +38,15 @@ const RARE: &str = "manual.rare";
 const ASKING: usize = 2;
 
 #[derive(Clone, Deserialize)]
-struct Page {
+pub(super) struct Page {
     id: String,
     title: Option<String>,
-    text: String,
+    pub(super) text: String,
 }
 
 /// A caller that searches, with its key.
-struct Asker {
-    tenant_id: TenantId,
+pub(super) struct Asker {
+    pub(super) tenant_id: TenantId,
     key: Secret,
 }
 
@@ -115,16 +115,18 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
+/// Reads the lines of a file of the corpus.
+pub(super) fn lines(corpus: &Path, name: &str) -> anyhow::Result<Vec<String>> {
+    let path = corpus.join(name);
+    let file = std::fs::File::open(&path)
+        .with_context(|| format!("{} cannot be read; scripts/corpus.sh makes it", path.display()))?;
+    Ok(std::io::BufReader::new(file).lines().collect::<Result<_, _>>()?)
+}
+
 /// Reads enough pages for the wanted chunks, and the queries.
 fn read(args: &Args) -> anyhow::Result<(Vec<Page>, Vec<String>)> {
-    let lines = |name: &str| -> anyhow::Result<Vec<String>> {
-        let path = args.corpus.join(name);
-        let file = std::fs::File::open(&path)
-            .with_context(|| format!("{} cannot be read; scripts/corpus.sh makes it", path.display()))?;
-        Ok(std::io::BufReader::new(file).lines().collect::<Result<_, _>>()?)
-    };
     let (mut pages, mut n_chunks) = (Vec::new(), 0);
-    for line in lines("corpus.jsonl")? {
+    for line in lines(&args.corpus, "corpus.jsonl")? {
         let page: Page = serde_json::from_str(&line)?;
         n_chunks += domain::text::chunks(&domain::text::normalise(&page.text)).len();
         pages.push(page);
@@ -133,19 +135,19 @@ fn read(args: &Args) -> anyhow::Result<(Vec<Page>, Vec<String>)> {
         }
     }
     ensure!(n_chunks >= args.chunks, "the corpus has {n_chunks} chunks; {} are wanted", args.chunks);
-    let queries: Vec<String> = lines("queries.txt")?.into_iter().take(args.queries).collect();
+    let queries: Vec<String> = lines(&args.corpus, "queries.txt")?.into_iter().take(args.queries).collect();
     ensure!(queries.len() == args.queries, "there are only {} queries", queries.len());
     Ok((pages, queries))
 }
 
-async fn asker(env: &Env, name: &str) -> anyhow::Result<Asker> {
+pub(super) async fn asker(env: &Env, name: &str) -> anyhow::Result<Asker> {
     let mut conn = env.db.acquire().await?;
     let tenant_id = tenants::create(&mut conn, name).await?;
     let (_, key) = keys::create(&mut conn, tenant_id, None, "bench", &[Scope::Read]).await?;
     Ok(Asker { tenant_id, key })
 }
 
-async fn load(env: &Env, asker: &Asker, pages: impl Iterator<Item = &Page>) -> anyhow::Result<()> {
+pub(super) async fn load(env: &Env, asker: &Asker, pages: impl Iterator<Item = &Page>) -> anyhow::Result<()> {
     let mut conn = env.db.acquire().await?;
     let source_id = sources::ensure_manual(&mut conn, asker.tenant_id).await?;
     drop(conn);
@@ -175,7 +177,7 @@ async fn load(env: &Env, asker: &Asker, pages: impl Iterator<Item = &Page>) -> a
 }
 
 /// Does what the maintenance task and the index lane do in a running installation.
-async fn index(env: &Env) -> anyhow::Result<()> {
+pub(super) async fn index(env: &Env) -> anyhow::Result<()> {
     let mut conn = env.db.acquire().await?;
     memory::postings::keep(env, 1).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
     store::bench::analyze(&env.db).await?;
@@ -248,7 +250,7 @@ struct Exact {
 }
 
 impl Exact {
-    async fn load(env: &Env, tenant_id: TenantId, is_filtered: bool) -> anyhow::Result<Self> {
+    pub(super) async fn load(env: &Env, tenant_id: TenantId, is_filtered: bool) -> anyhow::Result<Self> {
         let mut conn = env.db.acquire().await?;
         let table = VectorTable::new(&env.embedders.configured().model().name)?;
         let only = is_filtered.then_some(RARE);
