@@ -163,7 +163,8 @@ pub(super) fn text_after(path: &Path, size: u64) -> String {
 }
 
 /// Whether a server's log says why it ended. One that was killed says nothing, but it may have turned clients away before: lines of sessions
-/// have a name after the process id, and name no reason of the server's.
+/// have a name after the process id, and name no reason of the server's. Nor do processes that end because others did. If one of the
+/// server's processes was killed, that is the reason, and it lies outside.
 pub(super) fn names_a_reason(log: &str) -> bool {
     let is_pid =
         |word: &str| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')?.parse::<u32>().ok()).is_some();
@@ -174,9 +175,12 @@ pub(super) fn names_a_reason(log: &str) -> bool {
     };
     let is_reason = |line: &str| {
         let level = ["FATAL:", "PANIC:"].iter().find_map(|level| line.find(level));
-        level.is_some_and(|at| is_of_server(&line[..at])) && !line.contains("the database system is")
+        let is_consequence = ["the database system is", "FATAL:  terminating", "postmaster exit"]
+            .iter()
+            .any(|words| line.contains(words));
+        level.is_some_and(|at| is_of_server(&line[..at])) && !is_consequence
     };
-    log.lines().any(is_reason)
+    log.lines().any(is_reason) && !log.contains("was terminated by signal 9")
 }
 
 pub(super) fn last_lines(path: &Path, n: usize) -> String {
@@ -280,6 +284,14 @@ mod tests {
             (format!("{at} [22] [unknown] FATAL:  the database system is starting up"), false),
             (format!("{at} [22] [unknown] FATAL:  sorry, too many clients already"), false),
             (format!("{at} [22] tributary serve FATAL:  terminating connection due to administrator command"), false),
+            (format!("{at} [22] FATAL:  terminating connection due to unexpected postmaster exit"), false),
+            (format!("{at} [22] FATAL:  terminating autovacuum process due to administrator command"), false),
+            (
+                format!(
+                    "{at} [23] FATAL:  could not open file \"base/1\"\n{at} [22] LOG:  startup process (PID 23) was terminated by signal 9: Killed"
+                ),
+                false,
+            ),
             (format!("{at} [22] FATAL:  could not write lock file: No space left on device"), true),
             (format!("a line\n{at} [22] PANIC:  could not locate a valid checkpoint record"), true),
             ("FATAL:  could not map anonymous shared memory".to_owned(), true),
