@@ -32,8 +32,9 @@ struct Entry {
 }
 
 impl Lists {
-    /// Adds the long lists that the question needs, and reads from the database those that are not known.
-    pub(super) async fn add_to(&self, tx: &mut Tx, looked: &mut Looked) -> store::Result<()> {
+    /// Adds the long lists that the question needs, and reads from the database those that are not known. Returns whether all are there: a segment
+    /// may have been merged into another one since the look, and its lists with it.
+    pub(super) async fn add_to(&self, tx: &mut Tx, looked: &mut Looked) -> store::Result<bool> {
         let missing: Vec<(usize, i64, String)> =
             looked.missing().map(|(at, segment, lexeme)| (at, segment, lexeme.to_owned())).collect();
         let mut unknown = Vec::new();
@@ -48,10 +49,13 @@ impl Lists {
             }
         }
         if unknown.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let wanted: Vec<(i64, &str)> = unknown.iter().map(|(_, segment, lexeme)| (*segment, *lexeme)).collect();
         let lists = memory::posting_lists(tx, &wanted).await?;
+        if lists.len() != wanted.len() || lists.iter().any(Vec::is_empty) {
+            return Ok(false);
+        }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for ((at, segment, lexeme), list) in unknown.into_iter().zip(lists) {
             let list: Arc<[u8]> = list.into();
@@ -59,7 +63,7 @@ impl Lists {
             known.insert(segment, lexeme, list);
         }
         known.shrink(MOST_BYTES);
-        Ok(())
+        Ok(true)
     }
 }
 
