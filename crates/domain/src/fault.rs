@@ -17,6 +17,9 @@ pub enum Fault {
     /// The credentials are good, but a scope or a permission is missing. A retry changes nothing.
     #[error("{what}")]
     Refused { what: String },
+    /// A service does nothing for us until a person has paid it or corrected a setting. Then the same item succeeds.
+    #[error("blocked: {what}")]
+    Blocked { what: String },
     #[error("payload does not parse: {what}")]
     Malformed { what: String },
     #[error("the lease was lost: somebody else has this item now")]
@@ -53,9 +56,13 @@ pub enum Verdict {
     Drop,
 }
 
+/// The wait of an item that a person has to help along. It is long enough for the item to be parked; upkeep sends it sooner.
+const BLOCKED: Duration = Duration::from_secs(2 * 3_600);
+
 pub fn verdict(fault: &Fault, attempt: i32, max_attempts: i32, rng: &mut impl Rng) -> Verdict {
     match fault {
         Fault::RateLimited { retry_after } => Verdict::Wait(polite(*retry_after, rng)),
+        Fault::Blocked { .. } => Verdict::Wait(BLOCKED),
         Fault::Reauthorize | Fault::Refused { .. } | Fault::Malformed { .. } => Verdict::Bury,
         Fault::Stale => Verdict::Drop,
         Fault::Transient(_) if attempt >= max_attempts => Verdict::Bury,
@@ -127,6 +134,8 @@ mod tests {
             let refused = Fault::Refused { what: "the scope is missing".into() };
             assert_eq!(verdict(&refused, attempt, 8, &mut rng), Verdict::Bury, "asking again changes nothing");
             assert_eq!(verdict(&Fault::Stale, attempt, 8, &mut rng), Verdict::Drop, "it is somebody else's");
+            let blocked = Fault::Blocked { what: "nobody has paid".into() };
+            assert_eq!(verdict(&blocked, attempt, 8, &mut rng), Verdict::Wait(BLOCKED), "no attempt was made in vain");
             let wait = Fault::RateLimited { retry_after: Duration::from_secs(5) };
             assert!(matches!(verdict(&wait, attempt, 8, &mut rng), Verdict::Wait(_)), "waiting costs no attempt");
             let transient = verdict(&Fault::Transient(anyhow::anyhow!("reset")), attempt, 8, &mut rng);

@@ -7,6 +7,7 @@ pub mod blob;
 pub mod caller;
 pub mod clock;
 pub mod document;
+pub mod evidence;
 pub mod fault;
 pub mod hex;
 pub mod ids;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, ValueEnum, parser::ValueSource};
+use connectors::models::{EmbedService, services};
 use domain::{Region, Secret};
 use ipnet::IpNet;
 use serde::Serialize;
@@ -118,25 +119,75 @@ pub struct Config {
     #[arg(long, env = "ALERT_WEBHOOK_URL", global = true, hide_env_values = true, hide_short_help = true)]
     pub alert_webhook_url: Option<Secret>,
 
-    /// The embedder: `fast` on this machine, `openai`, or `compatible` for any other service with OpenAI's API.
-    #[arg(long, env = "EMBEDDER", default_value = "fast", global = true, hide_short_help = true)]
+    /// The embedder: `local` on this machine, a service (`openai`, `voyage`, `cohere`, `ollama`, `tei`), `compatible` for any other one with OpenAI's
+    /// API, or `brain` for another Tributary. `fast`, also on this machine, is for tests and very large corpora: it takes next to no time and
+    /// finds less. docs/embedders.md says what each needs.
+    #[arg(long, env = "EMBEDDER", default_value = "local", global = true, hide_short_help = true)]
     pub embedder: EmbedderKind,
 
-    /// The address of `openai` or `compatible`, without `/embeddings`.
-    #[arg(long, env = "EMBED_BASE_URL", default_value = "https://api.openai.com/v1", global = true, hide_short_help = true, value_parser = base_url)]
-    pub embed_base_url: String,
+    /// The address of the service, without `/embeddings`, `/v2/embed`, `/api/embed` or `/embed`. Default: that of OpenAI, Voyage or Cohere;
+    /// http://127.0.0.1:11434 for `ollama`.
+    #[arg(long, env = "EMBED_BASE_URL", global = true, hide_short_help = true, value_parser = base_url)]
+    pub embed_base_url: Option<String>,
 
     /// Its key.
     #[arg(long, env = "EMBED_API_KEY", global = true, hide_env_values = true, hide_short_help = true)]
     pub embed_api_key: Option<Secret>,
 
-    /// Its model.
-    #[arg(long, env = "EMBED_MODEL", default_value = "text-embedding-3-small", global = true, hide_short_help = true)]
-    pub embed_model: String,
+    /// Its model. Default: text-embedding-3-small for `openai` and `brain`, voyage-4, embed-v4.0 for `cohere`, embeddinggemma for `ollama`.
+    #[arg(long, env = "EMBED_MODEL", global = true, hide_short_help = true)]
+    pub embed_model: Option<String>,
 
-    /// The number of dimensions of that model's vectors.
-    #[arg(long, env = "EMBED_DIM", default_value_t = 1_536, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=4_000))]
-    pub embed_dim: u32,
+    /// The number of dimensions of that model's vectors. Default: that of the model, if it is a known one.
+    #[arg(long, env = "EMBED_DIM", global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    pub embed_dim: Option<u32>,
+
+    /// The tokens of the longest text that the model takes. Longer ones are embedded in parts. Default: as known of the model; else the service
+    /// says which are too long.
+    #[arg(long, env = "EMBED_TEXT_TOKENS", global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(64..))]
+    pub embed_text_tokens: Option<u32>,
+
+    /// The beginning of every question, for models that tell questions and documents apart by it, such as `query: `. Default: as known of the model.
+    #[arg(long, env = "EMBED_QUERY_PREFIX", global = true, hide_short_help = true)]
+    pub embed_query_prefix: Option<String>,
+
+    /// The beginning of every document, such as `passage: `. With another one it counts as another model. Default: as known of the model.
+    #[arg(long, env = "EMBED_DOCUMENT_PREFIX", global = true, hide_short_help = true)]
+    pub embed_document_prefix: Option<String>,
+
+    /// The name of the model's own prompt for questions, at `tei`. Default: none.
+    #[arg(long, env = "EMBED_QUERY_PROMPT", global = true, hide_short_help = true)]
+    pub embed_query_prompt: Option<String>,
+
+    /// The name of the model's own prompt for documents, at `tei`. With another one it counts as another model. Default: none.
+    #[arg(long, env = "EMBED_DOCUMENT_PROMPT", global = true, hide_short_help = true)]
+    pub embed_document_prompt: Option<String>,
+
+    /// The address of `brain`, without `/internal/embed`.
+    #[arg(long, env = "BOOTS_BRAIN_URL", global = true, hide_short_help = true, value_parser = base_url)]
+    pub boots_brain_url: Option<String>,
+
+    /// The secret of `brain`. If it is set, this server makes vectors for others that show it, at `POST /internal/embed`. Default: none; the route
+    /// is closed.
+    #[arg(long, env = "BRAIN_API_SECRET", global = true, hide_env_values = true, hide_short_help = true)]
+    pub brain_api_secret: Option<Secret>,
+
+    /// The model of `local`: `gte-small`, or `minilm` where memory is short. `minilm` takes half the time and finds less.
+    #[arg(long, env = "LOCAL_MODEL", default_value = "gte-small", global = true, hide_short_help = true)]
+    pub local_model: LocalModelKind,
+
+    /// Folder with the models of `local`; `./tributary` sets it to the pinned package's.
+    #[arg(long, env = "LOCAL_MODEL_DIR", global = true, hide_short_help = true)]
+    pub local_model_dir: Option<PathBuf>,
+
+    /// The library ONNX Runtime, which runs them; `./tributary` sets it to the pinned package's.
+    #[arg(long, env = "ONNXRUNTIME_LIB", global = true, hide_short_help = true)]
+    pub onnxruntime_lib: Option<PathBuf>,
+
+    /// Whether memories move to the model of `EMBEDDER` by themselves when that changes, within the monthly cap. Otherwise
+    /// `tributary memory reembed` moves them.
+    #[arg(long, env = "AUTO_REEMBED", default_value_t = true, action = clap::ArgAction::Set, global = true, hide_short_help = true)]
+    pub auto_reembed: bool,
 
     /// Folder with the model of `fast`; `./tributary` sets it to the pinned package's.
     #[arg(long, env = "FAST_MODEL_DIR", global = true, hide_short_help = true)]
@@ -155,8 +206,8 @@ pub struct Config {
     #[arg(long, env = "TRANSCRIBE_MODEL", default_value = "whisper-1", global = true, hide_short_help = true)]
     pub transcribe_model: String,
 
-    /// The API of the language model that writes summaries and finds facts: Anthropic's, or OpenAI's, which other services have too. Default:
-    /// none; summaries and facts are made by rules.
+    /// The API of the language model that writes summaries, finds facts and answers questions: Anthropic's, or OpenAI's, which other services
+    /// have too. Default: none; summaries and facts are made by rules, and questions are answered with quotations.
     #[arg(long, env = "LLM", default_value = "none", global = true, hide_short_help = true)]
     pub llm: LlmKind,
 
@@ -171,6 +222,15 @@ pub struct Config {
     /// Its model, by the name that its provider gave it.
     #[arg(long, env = "LLM_MODEL", global = true, hide_short_help = true)]
     pub llm_model: Option<String>,
+
+    /// The price of a million tokens of a question at that model, in dollars, for estimates and the cap. Default: that of well-known models, 0
+    /// for others.
+    #[arg(long, env = "LLM_INPUT_PRICE_PER_MILLION", global = true, hide_short_help = true, value_parser = dollars)]
+    pub llm_input_price_per_million: Option<f64>,
+
+    /// The price of a million tokens of an answer, likewise.
+    #[arg(long, env = "LLM_OUTPUT_PRICE_PER_MILLION", global = true, hide_short_help = true, value_parser = dollars)]
+    pub llm_output_price_per_million: Option<f64>,
 
     /// Private networks or addresses that recordings may be fetched from, such as that of your own recorder. A Twilio channel's credentials
     /// are sent there too. Default: none.
@@ -201,13 +261,13 @@ pub struct Config {
     #[arg(long, env = "EMBEDDING_BATCH_SIZE", default_value_t = 32, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=2_048))]
     pub embedding_batch_size: u32,
 
-    /// The price of a million tokens at that service, in dollars, for estimates. Default: 0.02 for text-embedding-3-small, 0.13 for
-    /// -3-large, 0 for others.
+    /// The price of a million tokens at that service, in dollars, for estimates. Default: as known of the model (0.02 for
+    /// text-embedding-3-small, 0.13 for -3-large, 0.06 for voyage-4, 0.12 for embed-v4.0), 0 for others.
     #[arg(long, env = "EMBED_PRICE_PER_MILLION", global = true, hide_short_help = true)]
     pub embed_price_per_million: Option<f64>,
 
-    /// The largest cost of a tenant's vectors in a month, in dollars. Beyond it, new documents are found by keyword and get their vectors in the
-    /// next month, or when this is raised. Default: no cap.
+    /// The largest cost of a tenant's vectors and answers in a month, in dollars. Beyond it, new documents are found by keyword and get their
+    /// vectors in the next month, or when this is raised; questions are answered with quotations. Default: no cap.
     #[arg(long, env = "EMBED_MONTHLY_CAP", global = true, hide_short_help = true, value_parser = dollars)]
     pub embed_monthly_cap: Option<f64>,
 
@@ -232,9 +292,64 @@ pub enum LogFormat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EmbedderKind {
+    Local,
     Fast,
     Openai,
+    Voyage,
+    Cohere,
+    Ollama,
+    Tei,
     Compatible,
+    Brain,
+}
+
+impl EmbedderKind {
+    /// The service; none if the vectors are made on this machine.
+    pub fn service(self) -> Option<&'static EmbedService> {
+        match self {
+            Self::Local | Self::Fast => None,
+            Self::Openai => Some(&services::OPENAI),
+            Self::Voyage => Some(&services::VOYAGE),
+            Self::Cohere => Some(&services::COHERE),
+            Self::Ollama => Some(&services::OLLAMA),
+            Self::Tei => Some(&services::TEI),
+            Self::Compatible => Some(&services::COMPATIBLE),
+            Self::Brain => Some(&services::BRAIN),
+        }
+    }
+}
+
+/// A model of `local`. Each has 384 dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LocalModelKind {
+    GteSmall,
+    Minilm,
+}
+
+impl LocalModelKind {
+    /// The name that its makers gave it. Tables are named after it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GteSmall => "gte-small",
+            Self::Minilm => "all-MiniLM-L6-v2",
+        }
+    }
+
+    /// The name of its folder, which is also its name in the settings.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::GteSmall => "gte-small",
+            Self::Minilm => "minilm",
+        }
+    }
+
+    /// The largest number of tokens that it reads at once.
+    pub fn most_tokens(self) -> usize {
+        match self {
+            Self::GteSmall => 512,
+            Self::Minilm => 256,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -275,9 +390,14 @@ impl Config {
 }
 
 impl Config {
-    /// Returns the monthly cap of a tenant's vectors in millionths of a dollar.
+    /// Returns the monthly cap of a tenant's vectors and answers in millionths of a dollar.
     pub fn embed_cap_micros(&self) -> Option<i64> {
         self.embed_monthly_cap.map(micros)
+    }
+
+    /// Returns the secret of `POST /internal/embed`. A blank one is none.
+    pub fn brain_secret(&self) -> Option<&Secret> {
+        self.brain_api_secret.as_ref().filter(|secret| !secret.reveal().trim().is_empty())
     }
 
     pub fn embed_alert_micros(&self) -> Option<i64> {

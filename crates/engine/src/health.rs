@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use domain::shown::{counted, dollars, plural};
 use domain::{Caller, SourceStatus, TenantId};
 use store::PgConnection;
@@ -13,6 +14,7 @@ use store::workers::{Health, Worker};
 
 use crate::Env;
 use crate::lanes::{self, ingest::Ingest};
+use crate::memory::{self, moves};
 use crate::pull::words::{self, Trouble};
 use crate::pull::{Provider, tokens};
 use crate::work::Lane as _;
@@ -142,6 +144,8 @@ async fn find(
         });
     }
     findings.extend(spend_findings(env, conn, caller.tenant_id).await?);
+    findings.extend(embedder_findings(env, conn).await?);
+    findings.extend(model_finding(env, conn, caller.tenant_id).await?);
     let unwell = store::sources::unwell(conn, caller.tenant_id).await?;
     findings.extend(unwell.iter().filter_map(|source| source_finding(env.providers.label(&source.provider), source)));
     let mut workers = Vec::new();
@@ -209,8 +213,8 @@ async fn spend_findings(env: &Env, conn: &mut PgConnection, tenant_id: TenantId)
         findings.push(Finding {
             kind: "budget_spent",
             subject: "embeddings".into(),
-            what: format!("vectors may cost {} a month, and that is spent", dollars(cap)),
-            todo: "raise `EMBED_MONTHLY_CAP` and restart, or wait for the next month; until then new documents are found only by keyword".into(),
+            what: format!("vectors and answers may cost {} a month, and that is spent", dollars(cap)),
+            todo: "raise `EMBED_MONTHLY_CAP` and restart, or wait for the next month; until then new documents are found only by keyword, and questions are answered with quotations".into(),
         });
     }
     let per_thousand = month.per_thousand().filter(|_| month.documents >= PRICED_DOCUMENTS);
@@ -227,6 +231,35 @@ async fn spend_findings(env: &Env, conn: &mut PgConnection, tenant_id: TenantId)
         });
     }
     Ok(findings)
+}
+
+/// Embedders that make nothing until a person has done something.
+async fn embedder_findings(env: &Env, conn: &mut PgConnection) -> store::Result<Vec<Finding>> {
+    let embedders: Vec<&str> = env.embedders.all().map(|embedder| embedder.model().name.as_str()).collect();
+    let gates: Vec<String> = env.embedders.all().map(memory::gate).collect();
+    let shut = store::gates::shut(conn, &gates).await?;
+    let blocked = embedders.into_iter().zip(&gates).filter_map(|(model, key)| {
+        // One that nobody has tried for a day says nothing about today.
+        let is_recent = |gate: &&store::gates::Shut| env.clock.now() - gate.closed_until < TimeDelta::days(1);
+        Some((model, shut.iter().find(|gate| gate.key == *key).filter(is_recent)?))
+    });
+    Ok(blocked
+        .map(|(model, gate)| Finding {
+            kind: "embedder_blocked",
+            subject: model.to_owned(),
+            what: format!("no vectors are made: {}", gate.reason),
+            todo:
+                "do that; it is tried again every ten minutes, and until then new documents are found only by keyword"
+                    .into(),
+        })
+        .collect())
+}
+
+/// A memory whose model is not the configured one and that does not move, or whose move gets nowhere.
+async fn model_finding(env: &Env, conn: &mut PgConnection, tenant_id: TenantId) -> store::Result<Option<Finding>> {
+    let status = moves::of_tenant(env, conn, tenant_id).await?;
+    let trouble = status.and_then(|status| moves::trouble(env, &status));
+    Ok(trouble.map(|(kind, what, todo)| Finding { kind, subject: "memory".into(), what, todo }))
 }
 
 /// Providers that refuse our own app: no token of any tenant is renewed there.

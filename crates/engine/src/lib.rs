@@ -27,6 +27,7 @@ pub mod nodes;
 pub mod pull;
 pub mod recordings;
 pub mod rotation;
+pub mod searches;
 pub mod sources;
 pub mod spool;
 pub mod tenants;

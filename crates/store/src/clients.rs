@@ -1,6 +1,6 @@
 //! Clients: their facts (table `client_intelligence`), and marks on those whose facts must be derived again.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use domain::document::{self, CLIENT_PREFIX, CONTACT};
 use domain::{ClientId, DocumentType, SourceId, TenantId};
 use serde::Serialize;
@@ -42,6 +42,12 @@ pub async fn neglected(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Re
     .bind(at)
     .fetch_all(conn)
     .await?)
+}
+
+/// Marks clients whose text is of other words than this version, or speaks of a day before `today` as one to come. Returns how many.
+pub async fn mark_outdated(conn: &mut PgConnection, words: i32, today: NaiveDate) -> Result<u64> {
+    let marked = sqlx::query(include_str!("sql/clients_mark_outdated.sql")).bind(words).bind(today).execute(conn);
+    Ok(marked.await?.rows_affected())
 }
 
 /// A record that a client's facts may rest on. The type stays a text: the provider's own code reads it.

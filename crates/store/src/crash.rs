@@ -61,6 +61,18 @@ points! {
     RememberWritten = "remember.written",
     /// A segment of postings is written, and what it replaces is removed; nothing is committed.
     PostingsBeforeCommit = "postings.before_commit",
+    /// A bite of chunks has vectors of the model that its memory moves to; nothing is written.
+    ReembedMade = "reembed.made",
+    /// A bite is written with the place that the move has reached; nothing is committed.
+    ReembedBeforeCommit = "reembed.before_commit",
+    /// A bite is committed; the next one has not begun.
+    ReembedAfterCommit = "reembed.after_commit",
+    /// Every chunk has its vector and writers are kept away; searches have not switched.
+    ReembedBeforeSwitch = "reembed.before_switch",
+    /// Searches use the new model; the old vectors are there.
+    ReembedSwitched = "reembed.switched",
+    /// Some documents have their new label, or some vectors of the other model are gone; nothing is committed.
+    ReembedTidied = "reembed.tidied",
     /// The built-in agent holds activities; nothing is processed.
     AgentClaimed = "agent.claimed",
     /// Results are written, nothing is committed.

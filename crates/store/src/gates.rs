@@ -48,6 +48,25 @@ pub async fn closed(conn: &mut PgConnection, at: Option<DateTime<Utc>>, keys: &[
     .await?)
 }
 
+/// A gate that was closed, and that nothing has passed since.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Shut {
+    pub key: String,
+    pub closed_until: DateTime<Utc>,
+    pub reason: String,
+}
+
+/// Returns those of the given gates that were closed and that nothing has passed since, whether they may be tried again or not.
+pub async fn shut(conn: &mut PgConnection, keys: &[String]) -> Result<Vec<Shut>> {
+    Ok(sqlx::query_as(
+        "select key, closed_until, coalesce(reason, '') as reason from tributary.gates
+         where key = any($1) and closed_until is not null",
+    )
+    .bind(keys)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// Closes a gate for a time. A gate that is already closed for longer stays so.
 pub async fn close(
     conn: &mut PgConnection,

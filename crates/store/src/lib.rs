@@ -37,6 +37,7 @@ pub mod rest;
 pub mod restored;
 pub mod retention;
 pub mod schedules;
+pub mod searches;
 pub mod secret_file;
 pub mod sessions;
 pub mod sources;

@@ -54,6 +54,8 @@ pub const MIGRATIONS: &[Migration] = files![
     "0017_forgetting",
     "0018_heartbeats",
     "0019_postings",
+    "0020_moves",
+    "0021_saved_searches",
 ];
 
 /// The schema this binary works with.

@@ -1,4 +1,4 @@
-//! The cost of embedding services: reserved before a paid call, and recorded with the vectors of that call.
+//! The cost of embedding services and of answers: reserved before a paid call, and recorded with the vectors of that call, or after the answer.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::TenantId;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{Error, Result};
 
-/// The cost of embedding.
+/// The cost of embedding, or of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     pub calls: i64,
@@ -97,6 +97,21 @@ pub async fn release(conn: &mut PgConnection, at: Option<DateTime<Utc>>, cap_mic
     Ok(released.execute(conn).await?.rows_affected())
 }
 
+/// The prefix of the reason of items that are parked until a person has paid a service or corrected its key.
+pub const BLOCKED: &str = "blocked";
+
+/// Makes up to `most` blocked items of a queue due, the oldest first. Returns how many.
+pub async fn release_blocked(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    queue: &str,
+    most: i64,
+) -> Result<u64> {
+    let released =
+        sqlx::query(include_str!("sql/spend_release_blocked.sql")).bind(at).bind(queue).bind(BLOCKED).bind(most);
+    Ok(released.execute(conn).await?.rows_affected())
+}
+
 /// One month of a tenant, by model.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Month {
@@ -132,7 +147,7 @@ pub async fn months(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) ->
     .await?)
 }
 
-/// This month's cost over all models, and whether something was refused under this cap.
+/// This month's cost of documents over all models, and whether something was refused under this cap.
 #[derive(Clone, Copy, Debug, Default, sqlx::FromRow)]
 pub struct ThisMonth {
     pub documents: i64,

@@ -240,6 +240,26 @@ impl Vault {
         String::from_utf8(opened).map(Secret::new).map_err(|_| broken())
     }
 
+    /// Seals a token that a client keeps and gives back, such as the cursor of a list. Nobody else can read, change or make one, and it opens for
+    /// this tenant and purpose alone.
+    pub fn seal_token(&self, tenant_id: TenantId, purpose: &str, token: &[u8]) -> Result<Vec<u8>> {
+        let nonce: [u8; NONCE_BYTES] = rand::rng().random();
+        let aad = [tenant_id.0.as_bytes(), b"token:".as_slice(), purpose.as_bytes()].concat();
+        let sealed = self.keys().list[0].1.encrypt(&XNonce::from(nonce), Payload { msg: token, aad: &aad });
+        let sealed = sealed.map_err(|_| Error::Refused { what: "the token could not be sealed".into() })?;
+        Ok([&nonce[..], &sealed].concat())
+    }
+
+    /// Opens a token. None: it was changed, or sealed for another tenant or purpose, or with a key that is gone.
+    pub fn open_token(&self, tenant_id: TenantId, purpose: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, text) = sealed.split_at_checked(NONCE_BYTES)?;
+        let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
+        let aad = [tenant_id.0.as_bytes(), b"token:".as_slice(), purpose.as_bytes()].concat();
+        let open =
+            |cipher: &XChaCha20Poly1305| cipher.decrypt(&XNonce::from(nonce), Payload { msg: text, aad: &aad }).ok();
+        self.keys().list.iter().find_map(|(_, cipher)| open(cipher))
+    }
+
     /// Stores or replaces a secret under the given id, in a transaction of the caller's: an error takes it back.
     pub async fn put(&self, conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, secret: &Secret) -> Result<()> {
         let mut key_id = self.put_sealed(conn, tenant_id, id, secret).await?;
@@ -388,6 +408,32 @@ fn bound_to(tenant_id: TenantId, id: Uuid) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_opens_for_its_tenant_and_purpose_and_only_as_it_was_made() {
+        let (ours, theirs) = (TenantId(Uuid::from_u128(1)), TenantId(Uuid::from_u128(2)));
+        let sealed = vault(&[1]).seal_token(ours, "search", b"page 2").expect("sealed");
+        let open = |keys: &[u8], tenant, purpose, sealed: &[u8]| vault(keys).open_token(tenant, purpose, sealed);
+        assert_eq!(open(&[1], ours, "search", &sealed).as_deref(), Some(b"page 2".as_slice()));
+        assert!(open(&[2, 1], ours, "search", &sealed).is_some(), "after a rotation of the master key");
+        let changed = |nth: usize| {
+            let mut sealed = sealed.clone();
+            sealed[nth] ^= 1;
+            sealed
+        };
+        for (what, opened) in [
+            ("another tenant's", open(&[1], theirs, "search", &sealed)),
+            ("another purpose", open(&[1], ours, "list", &sealed)),
+            ("another key", open(&[2], ours, "search", &sealed)),
+            ("cut", open(&[1], ours, "search", &sealed[..sealed.len() - 1])),
+            ("nothing", open(&[1], ours, "search", &[])),
+            ("a changed nonce", open(&[1], ours, "search", &changed(0))),
+            ("a changed text", open(&[1], ours, "search", &changed(NONCE_BYTES))),
+            ("a changed tag", open(&[1], ours, "search", &changed(sealed.len() - 1))),
+        ] {
+            assert_eq!(opened, None, "{what}");
+        }
+    }
 
     fn vault(bytes: &[u8]) -> Vault {
         let lines: Vec<String> = bytes.iter().map(|byte| STANDARD.encode([*byte; 32])).collect();

@@ -1,11 +1,15 @@
-//! A fake language model that speaks both dialects, answers as the test says, and checks how it is asked.
+//! A fake language model that speaks both dialects, at once or in a stream, answers as the test says, checks how it is asked, and counts what it
+//! would charge for.
 
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 use crate::fake::{self, Asked, Host, Script, Serve, lock};
 
@@ -26,7 +30,16 @@ pub enum Manner {
     Status(u16, &'static str, &'static str),
     HangsUp,
     NoJson,
+    /// Without an end. In a stream: sentence after sentence.
     Endless,
+    /// In a stream: this text, and then nothing more.
+    BreaksOff(String),
+    /// In a stream: this text, and then an error of the service.
+    Fails(String),
+    /// In a stream: this text, which need not be JSON, and a proper end.
+    Writes(String),
+    /// In a stream: the first text, and after [`FakeChat::go_on`] the second.
+    Waits(String, String),
 }
 
 /// One question, in either dialect.
@@ -49,12 +62,19 @@ pub struct FakeChat {
 struct State {
     calls: Mutex<Vec<Call>>,
     script: Script<Manner>,
+    n_tokens: AtomicU64,
+    go_on: Notify,
 }
 
 impl FakeChat {
     pub async fn start() -> Self {
         let usual = json!({ "summary": "Ann wants to be called back.", "facts": ["Ann called."] });
-        let state = Arc::new(State { calls: Mutex::default(), script: Script::new(Manner::Says(usual)) });
+        let state = Arc::new(State {
+            calls: Mutex::default(),
+            script: Script::new(Manner::Says(usual)),
+            n_tokens: AtomicU64::new(0),
+            go_on: Notify::new(),
+        });
         let host = Host::start(Ipv4Addr::LOCALHOST, state.clone()).await;
         Self { port: host.address.port(), host, state }
     }
@@ -78,6 +98,16 @@ impl FakeChat {
         self.host.go_away().await;
     }
 
+    /// Lets a stream that waits go on.
+    pub fn go_on(&self) {
+        self.state.go_on.notify_one();
+    }
+
+    /// The tokens that it has told of at the end of streams.
+    pub fn n_tokens(&self) -> u64 {
+        self.state.n_tokens.load(SeqCst)
+    }
+
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.state.calls).clone()
     }
@@ -97,6 +127,12 @@ impl Serve for State {
             return fake::answer(&mut client, 400, "", complaint.to_string().as_bytes()).await;
         };
         let is_anthropic = call.is_anthropic;
+        if question["stream"] == true {
+            let passages = passages(&call.text);
+            lock(&self.calls).push(call);
+            let wire = Wire { is_anthropic, n_asked: asked.body.len() as u64 / 4 };
+            return self.stream(&wire, &passages, client).await;
+        }
         let name = if is_anthropic { question["tool_choice"]["name"].clone() } else { Value::Null };
         lock(&self.calls).push(call);
         let said = |manner: &Manner| if is_anthropic { message(&name, manner) } else { completion(manner) }.to_string();
@@ -113,6 +149,180 @@ impl Serve for State {
         };
         fake::answer(&mut client, status, headers, body.as_bytes()).await
     }
+}
+
+impl State {
+    async fn stream(&self, wire: &Wire, passages: &[Value], mut client: TcpStream) -> Option<()> {
+        let (text, ending) = match self.script.take() {
+            Manner::Status(status, headers, body) => {
+                return fake::answer(&mut client, status, headers, body.as_bytes()).await;
+            }
+            Manner::HangsUp => return None,
+            Manner::NoJson => ("<html>".to_owned(), Ends::WithGarbage),
+            Manner::Says(answer) => (resolved(answer, passages).to_string(), Ends::Well),
+            Manner::Slow(_) => (json!({ "sentences": [] }).to_string(), Ends::Well),
+            Manner::Prose => ("Gladly! Ann called.".to_owned(), Ends::Well),
+            Manner::Refuses => (String::new(), Ends::Refused),
+            Manner::IsFiltered => (String::new(), Ends::Filtered),
+            Manner::CutOff => ("{\"sentences\":[{\"text\":\"Ann wants".to_owned(), Ends::Long),
+            Manner::BreaksOff(text) => (text, Ends::Never),
+            Manner::Fails(text) => (text, Ends::WithError),
+            Manner::Writes(text) => (text, Ends::Well),
+            Manner::Waits(first, rest) => {
+                wire.begin(&mut client).await?;
+                wire.write(&mut client, &resolved_text(&first, passages)).await?;
+                self.go_on.notified().await;
+                let rest = resolved_text(&rest, passages);
+                wire.write(&mut client, &rest).await?;
+                return self.end(wire, (first.len() + rest.len()) as u64 / 4, Ends::Well, client).await;
+            }
+            Manner::Endless => {
+                wire.begin(&mut client).await?;
+                wire.write(&mut client, "{\"sentences\":[").await?;
+                loop {
+                    wire.write(&mut client, "{\"text\":\"Nothing holds this.\",\"cites\":[]},").await?;
+                }
+            }
+        };
+        wire.begin(&mut client).await?;
+        let text = resolved_text(&text, passages);
+        wire.write(&mut client, &text).await?;
+        self.end(wire, text.len() as u64 / 4, ending, client).await
+    }
+
+    async fn end(&self, wire: &Wire, n_written: u64, ending: Ends, mut client: TcpStream) -> Option<()> {
+        match ending {
+            Ends::Never => {}
+            Ends::WithGarbage => event(&mut client, "", "<html>").await?,
+            Ends::WithError => {
+                let error = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "busy" } });
+                event(&mut client, "error", &error.to_string()).await?;
+            }
+            ending => {
+                self.n_tokens.fetch_add(wire.n_asked + n_written, SeqCst);
+                wire.end(&mut client, n_written, ending).await?;
+            }
+        }
+        client.shutdown().await.ok()
+    }
+}
+
+/// The way in which a stream ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Ends {
+    Well,
+    Long,
+    Refused,
+    Filtered,
+    Never,
+    WithError,
+    WithGarbage,
+}
+
+/// One stream, in either dialect.
+struct Wire {
+    is_anthropic: bool,
+    /// The tokens of the question.
+    n_asked: u64,
+}
+
+impl Wire {
+    async fn begin(&self, client: &mut TcpStream) -> Option<()> {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        client.write_all(head.as_bytes()).await.ok()?;
+        if self.is_anthropic {
+            let usage = json!({ "input_tokens": self.n_asked, "output_tokens": 0 });
+            let start = json!({ "type": "message_start", "message": { "id": "msg_1", "usage": usage } });
+            event(client, "message_start", &start.to_string()).await?;
+            event(client, "ping", r#"{"type":"ping"}"#).await?;
+            let block = json!({ "type": "tool_use", "id": "toolu_1", "name": "answer", "input": {} });
+            let start = json!({ "type": "content_block_start", "index": 0, "content_block": block });
+            event(client, "content_block_start", &start.to_string()).await?;
+        }
+        Some(())
+    }
+
+    /// Sends a text in small pieces.
+    async fn write(&self, client: &mut TcpStream, text: &str) -> Option<()> {
+        let chars: Vec<char> = text.chars().collect();
+        for piece in chars.chunks(11) {
+            let piece: String = piece.iter().collect();
+            let (name, said) = if self.is_anthropic {
+                let delta = json!({ "type": "input_json_delta", "partial_json": piece });
+                let said = json!({ "type": "content_block_delta", "index": 0, "delta": delta });
+                ("content_block_delta", said)
+            } else {
+                let choice = json!({ "index": 0, "delta": { "content": piece }, "finish_reason": null });
+                ("", json!({ "object": "chat.completion.chunk", "choices": [choice], "usage": null }))
+            };
+            event(client, name, &said.to_string()).await?;
+        }
+        Some(())
+    }
+
+    async fn end(&self, client: &mut TcpStream, n_written: u64, ending: Ends) -> Option<()> {
+        if self.is_anthropic {
+            let reason = match ending {
+                Ends::Long => "max_tokens",
+                Ends::Refused | Ends::Filtered => "refusal",
+                _ => "tool_use",
+            };
+            let delta = json!({ "type": "message_delta", "delta": { "stop_reason": reason }, "usage": { "output_tokens": n_written } });
+            event(client, "message_delta", &delta.to_string()).await?;
+            return event(client, "message_stop", r#"{"type":"message_stop"}"#).await;
+        }
+        let (reason, delta) = match ending {
+            Ends::Long => ("length", json!({})),
+            Ends::Filtered => ("content_filter", json!({})),
+            Ends::Refused => ("stop", json!({ "refusal": "I cannot help with that." })),
+            _ => ("stop", json!({})),
+        };
+        let last = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }], "usage": null });
+        event(client, "", &last.to_string()).await?;
+        let usage = json!({ "prompt_tokens": self.n_asked, "completion_tokens": n_written });
+        event(client, "", &json!({ "choices": [], "usage": usage }).to_string()).await?;
+        event(client, "", "[DONE]").await
+    }
+}
+
+async fn event(client: &mut TcpStream, name: &str, data: &str) -> Option<()> {
+    let name = if name.is_empty() { String::new() } else { format!("event: {name}\n") };
+    client.write_all(format!("{name}data: {data}\n\n").as_bytes()).await.ok()
+}
+
+/// The passages of a question, if it has some.
+fn passages(text: &str) -> Vec<Value> {
+    let data = text.split_once('\n').and_then(|(_, data)| serde_json::from_str::<Value>(data).ok());
+    data.and_then(|data| data["untrusted"]["passages"].as_array().cloned()).unwrap_or_default()
+}
+
+/// Puts the names of passages into a script: `@words` becomes the name of the first passage that has these words, else one that no passage has.
+fn resolved(mut answer: Value, passages: &[Value]) -> Value {
+    match &mut answer {
+        Value::String(text) => {
+            if let Some(words) = text.strip_prefix('@') {
+                let has = |passage: &&Value| passage["text"].as_str().is_some_and(|text| text.contains(words));
+                let found = passages.iter().find(has).and_then(|passage| passage["id"].as_str());
+                *text = found.unwrap_or("p404").to_owned();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = resolved(item.take(), passages)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| *field = resolved(field.take(), passages)),
+        _ => {}
+    }
+    answer
+}
+
+/// The same for a text that need not be whole JSON: `"@words"` between quotation marks.
+fn resolved_text(text: &str, passages: &[Value]) -> String {
+    let mut parts = text.split("\"@");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (words, rest) = part.split_once('"').unwrap_or((part, ""));
+        let name = resolved(Value::String(format!("@{words}")), passages);
+        out += &format!("{name}{rest}");
+    }
+    out
 }
 
 /// `None`: the request is not one that the service takes.
@@ -144,6 +354,7 @@ fn openai(asked: &Asked, question: &Value) -> Option<Call> {
         && format["json_schema"]["name"].as_str().is_some_and(|name| !name.is_empty())
         && messages[0]["role"] == "system"
         && messages[1]["role"] == "user"
+        && (question["stream"].is_null() || question["stream_options"]["include_usage"] == true)
         && is_strict(&format["json_schema"]["schema"]);
     is_right.then_some(())?;
     Some(Call {

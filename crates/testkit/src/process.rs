@@ -38,6 +38,7 @@ impl Worker {
         command
             .env("MASTER_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
             .env("BLOB_URL", blob_url())
+            .env("EMBEDDER", "fast")
             .env("WORKER_HEARTBEAT_SECS", "1")
             .env("DRAIN_SECS", "5");
         command.env_remove("TRIBUTARY_CRASH").envs(how.env.iter().copied());

@@ -19,9 +19,10 @@ struct Settings {
     config: Config,
 }
 
-/// Settings as flags would set them: `config(&["--lane-slots", "1"])`.
+/// Settings as flags would set them: `config(&["--lane-slots", "1"])`. The embedder is `fast` unless a flag names one.
 pub fn config(flags: &[&str]) -> Config {
-    Settings::parse_from([&["test"], flags].concat()).config
+    let embedder: &[&str] = if flags.contains(&"--embedder") { &[] } else { &["--embedder", "fast"] };
+    Settings::parse_from([&["test"], embedder, flags].concat()).config
 }
 
 pub struct World {

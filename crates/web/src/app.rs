@@ -46,6 +46,10 @@ pub(crate) struct Inner {
     pub addresses: Held<IpAddr>,
     pub streams: PerCaller,
     pub searches: PerCaller,
+    /// Requests for vectors by other services, and their wrong secrets, by network.
+    pub embeds: Held<()>,
+    pub wrong_secrets: PerMinute<IpAddr>,
+    pub answers: PerCaller,
     pub intake: Intake,
 }
 
@@ -66,6 +70,9 @@ impl App {
             addresses: Held::default(),
             streams: PerCaller::default(),
             searches: PerCaller::default(),
+            embeds: Held::default(),
+            wrong_secrets: PerMinute::default(),
+            answers: PerCaller::default(),
         }))
     }
 }

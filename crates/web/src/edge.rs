@@ -175,8 +175,9 @@ fn request_id(headers: &HeaderMap) -> String {
 /// Pages are read by people. Callers of the API and senders of webhooks get JSON, whatever they accept.
 fn wants_html(path: &str, headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_program =
-        ["/api/", "/ingest/", "/functions/", "/rest/", "/realtime/"].iter().any(|door| path.starts_with(door));
+    let is_program = ["/api/", "/ingest/", "/functions/", "/internal/", "/rest/", "/realtime/"]
+        .iter()
+        .any(|door| path.starts_with(door));
     !is_program && accepts.contains("text/html")
 }
 

@@ -21,6 +21,8 @@ const LARGE_BYTES: u64 = 1 << 20;
 const RECORDING_LIMIT: Duration = Duration::from_secs(660);
 /// Connecting an account asks its provider twice.
 const CONNECT_LIMIT: Duration = Duration::from_secs(90);
+/// Longer than a language model may write.
+const ANSWER_LIMIT: Duration = Duration::from_secs(150);
 
 /// Routes whose terms are not the usual ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +35,22 @@ pub(crate) enum Limit {
     Recording,
     /// Connecting a source waits for its provider.
     Connect,
+    /// Many texts take a while to embed. They are small.
+    Embed,
+    /// An answer waits for a language model.
+    Answer,
 }
 
 impl Limit {
     /// How long a request may take, by its headers and the two limits of the settings.
     fn time(self, usual: Duration, long: Duration, headers: &HeaderMap) -> Duration {
         match self {
-            Self::Document => long,
+            Self::Document | Self::Embed => long,
             Self::Webhook if content_length(headers) > LARGE_BYTES => long,
             Self::Webhook => usual,
             Self::Recording => RECORDING_LIMIT,
             Self::Connect => CONNECT_LIMIT.max(usual),
+            Self::Answer => ANSWER_LIMIT.max(usual),
         }
     }
 
@@ -155,6 +162,8 @@ mod tests {
             (Limit::Recording, "0", 30, 660),
             (Limit::Connect, "10", 30, 90),
             (Limit::Connect, "10", 120, 120),
+            (Limit::Answer, "10", 30, 150),
+            (Limit::Answer, "10", 200, 200),
         ] {
             assert_eq!(of(limit, content_length, usual), secs, "{limit:?} {content_length} {usual}");
         }

@@ -1,13 +1,15 @@
-//! Asks a language model and gets JSON in a given schema. There are two dialects: in Anthropic's the schema is a tool that must be used,
-//! in OpenAI's it is the response format. The answer is data: nothing in it is executed or fetched.
+//! Asks a language model and gets JSON in a given schema, at once or as it is written (`stream`). There are two dialects: in Anthropic's the
+//! schema is a tool that must be used, in OpenAI's it is the response format. The answer is data: nothing in it is executed or fetched.
 
 use std::time::Duration;
 
 use domain::Secret;
+use reqwest::RequestBuilder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::stream::ChatStream;
 use super::{Service, Settings, Trouble};
 use crate::Http;
 
@@ -32,6 +34,7 @@ impl ChatClient {
             who: "the language model",
             base_url: "LLM_BASE_URL",
             api_key: "LLM_API_KEY",
+            model: "LLM_MODEL",
             answer_within: Duration::from_secs(300),
             answer_max_bytes: 8 * 1024 * 1024,
         };
@@ -58,23 +61,67 @@ impl ChatClient {
         serde_json::from_value(value).map_err(|_| wrong("gave an answer that does not fit what was asked for"))
     }
 
-    async fn ask_anthropic(&self, system: &str, text: &str, name: &str, schema: &Value) -> Result<Value, Trouble> {
-        let question = json!({
+    /// Asks for the same, and returns the answer as it is written, in pieces. It has at most `most_tokens`.
+    pub async fn stream(
+        &self,
+        system: &str,
+        text: &str,
+        name: &str,
+        schema: &Value,
+        most_tokens: u32,
+    ) -> Result<ChatStream<'_>, Trouble> {
+        let mut question = match self.dialect {
+            Dialect::Anthropic => self.anthropic_question(system, text, name, schema, most_tokens),
+            Dialect::Openai => {
+                let mut question = self.openai_question(system, text, name, schema);
+                question["max_completion_tokens"] = most_tokens.into();
+                question["stream_options"] = json!({ "include_usage": true });
+                question
+            }
+        };
+        question["stream"] = true.into();
+        let answer = self.service.open(|request| self.with_key(request).timeout(super::stream::WITHIN).json(&question));
+        Ok(ChatStream::new(&self.service, self.dialect, answer.await?))
+    }
+
+    /// The model's name, as it is configured.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn with_key(&self, request: RequestBuilder) -> RequestBuilder {
+        if self.dialect == Dialect::Openai {
+            return self.service.with_bearer(request);
+        }
+        let request = request.header("anthropic-version", ANTHROPIC_VERSION);
+        match &self.service.key {
+            Some(key) => request.header("x-api-key", key.reveal()),
+            None => request,
+        }
+    }
+
+    fn anthropic_question(&self, system: &str, text: &str, name: &str, schema: &Value, most_tokens: u32) -> Value {
+        json!({
             "model": self.model,
-            "max_tokens": ANSWER_TOKENS,
+            "max_tokens": most_tokens,
             "system": system,
             "messages": [{ "role": "user", "content": text }],
             "tools": [{ "name": name, "description": "Takes the answer.", "input_schema": schema }],
             "tool_choice": { "type": "tool", "name": name },
-        });
-        let body = self.service.ask(|request| {
-            let request = request.header("anthropic-version", ANTHROPIC_VERSION);
-            let request = match &self.service.key {
-                Some(key) => request.header("x-api-key", key.reveal()),
-                None => request,
-            };
-            request.json(&question)
-        });
+        })
+    }
+
+    fn openai_question(&self, system: &str, text: &str, name: &str, schema: &Value) -> Value {
+        json!({
+            "model": self.model,
+            "messages": [{ "role": "system", "content": system }, { "role": "user", "content": text }],
+            "response_format": { "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } },
+        })
+    }
+
+    async fn ask_anthropic(&self, system: &str, text: &str, name: &str, schema: &Value) -> Result<Value, Trouble> {
+        let question = self.anthropic_question(system, text, name, schema, ANSWER_TOKENS);
+        let body = self.service.ask(|request| self.with_key(request).json(&question));
         let answer: Message = parsed(&body.await?)?;
         match answer.stop_reason.as_deref() {
             Some("refusal") => return Err(refused()),
@@ -86,12 +133,8 @@ impl ChatClient {
     }
 
     async fn ask_openai(&self, system: &str, text: &str, name: &str, schema: &Value) -> Result<Value, Trouble> {
-        let question = json!({
-            "model": self.model,
-            "messages": [{ "role": "system", "content": system }, { "role": "user", "content": text }],
-            "response_format": { "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } },
-        });
-        let body = self.service.ask(|request| self.service.with_bearer(request).json(&question));
+        let question = self.openai_question(system, text, name, schema);
+        let body = self.service.ask(|request| self.with_key(request).json(&question));
         let answer: Completion = parsed(&body.await?)?;
         let Some(choice) = answer.choices.into_iter().next() else {
             return Err(wrong("gave an answer without a choice"));
@@ -144,7 +187,7 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Trouble> {
     serde_json::from_slice(body).map_err(|_| wrong("gave an answer that does not parse"))
 }
 
-fn wrong(what: &str) -> Trouble {
+pub(super) fn wrong(what: &str) -> Trouble {
     Trouble::Lasting(format!("the language model {what}"))
 }
 

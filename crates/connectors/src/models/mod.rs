@@ -2,7 +2,9 @@
 //! limits on time and size of an answer, and error messages that name neither the address nor the key.
 
 mod chat;
+mod complaint;
 mod embed;
+mod stream;
 mod transcribe;
 
 use std::time::{Duration, Instant};
@@ -10,10 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use domain::{Fault, Secret};
 use reqwest::{RequestBuilder, Response, StatusCode};
-use serde::Deserialize;
 
 pub use self::chat::{ChatClient, Dialect};
-pub use self::embed::{EmbedClient, Embedded};
+use self::complaint::Complaint;
+pub(crate) use self::complaint::is_plain;
+pub use self::embed::{
+    EmbedClient, EmbedService, EmbedSettings, Embedded, KnownModel, Side, estimated_tokens, services,
+};
+pub use self::stream::{ChatStream, ChatUsage, Ending};
 pub use self::transcribe::{TranscribeClient, Transcript};
 use crate::Http;
 use crate::http::{io_kind, retry_after};
@@ -24,6 +30,10 @@ const BACKOFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(
 const HICCUP: Duration = Duration::from_secs(60);
 /// The wait if a service asks for one without saying how long.
 const WAIT: Duration = Duration::from_secs(10);
+/// Statuses of a key that is not accepted. The last one is Cohere's.
+const REFUSED_KEY: [u16; 3] = [401, 403, 498];
+/// An error body is not longer.
+const COMPLAINT_BYTES: usize = 64 * 1024;
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 /// The reason for a missing answer.
@@ -37,6 +47,12 @@ pub enum Trouble {
     /// The same request will fail again until somebody changes something.
     #[error("{0}")]
     Lasting(String),
+    /// A smaller request may succeed.
+    #[error("{0}")]
+    TooLarge(String),
+    /// Every request fails until a person has paid, or has corrected a key.
+    #[error("{0}")]
+    Blocked(String),
 }
 
 /// Converts it for a lane, which has its own retry policy.
@@ -44,7 +60,10 @@ impl From<Trouble> for Fault {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Wait { retry_after, .. } => Self::RateLimited { retry_after },
-            Trouble::Passing(words) | Trouble::Lasting(words) => Self::Transient(anyhow!(words)),
+            Trouble::Passing(words) | Trouble::Lasting(words) | Trouble::TooLarge(words) => {
+                Self::Transient(anyhow!(words))
+            }
+            Trouble::Blocked(what) => Self::Blocked { what },
         }
     }
 }
@@ -56,6 +75,7 @@ struct Settings {
     /// The settings that configure it, for a person to check.
     base_url: &'static str,
     api_key: &'static str,
+    model: &'static str,
     answer_within: Duration,
     answer_max_bytes: usize,
 }
@@ -82,11 +102,27 @@ impl Service {
 
     /// Returns the body of a successful answer. `fill` writes the request and is called for every try.
     async fn ask(&self, fill: impl Fn(RequestBuilder) -> RequestBuilder) -> Result<Vec<u8>, Trouble> {
+        let ask_once = move || {
+            let request = fill(self.request());
+            async move { self.read(self.send(request).await?).await }
+        };
+        self.retried(ask_once).await
+    }
+
+    /// Returns a successful answer whose body has yet to come. Nothing is retried once it begins.
+    async fn open(&self, fill: impl Fn(RequestBuilder) -> RequestBuilder) -> Result<Response, Trouble> {
+        self.retried(move || self.send(fill(self.request()))).await
+    }
+
+    fn request(&self) -> RequestBuilder {
+        self.http.client().post(&self.url).timeout(self.settings.answer_within)
+    }
+
+    async fn retried<T, F: Future<Output = Result<T, Trouble>>>(&self, ask_once: impl Fn() -> F) -> Result<T, Trouble> {
         let mut pauses = BACKOFF.into_iter();
         loop {
             let asked = Instant::now();
-            let request = self.http.client().post(&self.url).timeout(self.settings.answer_within);
-            let trouble = match self.ask_once(fill(request)).await {
+            let trouble = match ask_once().await {
                 Err(Trouble::Passing(words)) if asked.elapsed() < HICCUP => words,
                 settled => return settled,
             };
@@ -95,25 +131,48 @@ impl Service {
         }
     }
 
-    async fn ask_once(&self, request: RequestBuilder) -> Result<Vec<u8>, Trouble> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Trouble> {
         let who = self.settings.who;
         let answer = request.send().await.map_err(|error| self.in_words(&error))?;
         let status = answer.status();
         if status.is_success() {
-            return self.read(answer).await;
+            return Ok(answer);
         }
         let retry_after = retry_after(answer.headers(), WAIT, WAIT_MAX);
+        let complaint = Complaint::new(&self.read_beginning(answer).await);
+        let code = complaint.code(self.key.as_ref()).map(|code| format!(" ({code})")).unwrap_or_default();
+        let Settings { base_url, api_key, model, .. } = self.settings;
         Err(match status {
+            status if complaint.is_unpaid(status) => {
+                Trouble::Blocked(format!("{who} makes nothing more until it is paid{code}: see to your account there"))
+            }
+            status if complaint.is_too_large(status) => {
+                Trouble::TooLarge(format!("{who} answered {status}{code}: a text or the request is too large"))
+            }
             StatusCode::TOO_MANY_REQUESTS => Trouble::Wait { who, retry_after: retry_after.unwrap_or(WAIT) },
             StatusCode::SERVICE_UNAVAILABLE if retry_after.is_some() => {
                 Trouble::Wait { who, retry_after: retry_after.unwrap_or_default() }
             }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Trouble::Lasting(format!("{who} refused the key ({status}): check {}", self.settings.api_key))
+            status if REFUSED_KEY.contains(&status.as_u16()) => {
+                Trouble::Blocked(format!("{who} refused the key ({status}): check {api_key}"))
             }
-            status if status.is_server_error() => Trouble::Passing(format!("{who} answered {status}")),
-            status => Trouble::Lasting(format!("{who} answered {status}{}", self.reason(answer).await)),
+            StatusCode::NOT_FOUND => {
+                Trouble::Lasting(format!("{who} answered {status}{code}: check {base_url} and {model}"))
+            }
+            status if status.is_server_error() => Trouble::Passing(format!("{who} answered {status}{code}")),
+            status => Trouble::Lasting(format!("{who} answered {status}{code}")),
         })
+    }
+
+    /// Reads the beginning of a body that is only looked at for a code. What cannot be read has none.
+    async fn read_beginning(&self, mut answer: Response) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < COMPLAINT_BYTES
+            && let Ok(Some(piece)) = answer.chunk().await
+        {
+            body.extend_from_slice(&piece);
+        }
+        body
     }
 
     /// Reads a body up to a limit.
@@ -127,26 +186,6 @@ impl Service {
             body.extend_from_slice(&piece);
         }
         Ok(body)
-    }
-
-    /// Returns the service's error code if it is a plain word. Its sentences may quote a key or a text, so they are not used.
-    async fn reason(&self, answer: Response) -> String {
-        #[derive(Deserialize)]
-        struct Complaint {
-            error: Reason,
-        }
-        #[derive(Deserialize)]
-        struct Reason {
-            code: Option<String>,
-            r#type: Option<String>,
-        }
-        let body = self.read(answer).await.unwrap_or_default();
-        let Ok(Complaint { error }) = serde_json::from_slice(&body) else { return String::new() };
-        let is_word =
-            |word: &String| (1..=60).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-        let is_secret = |word: &String| self.key.as_ref().is_some_and(|key| key.reveal().contains(word));
-        let word = [error.code, error.r#type].into_iter().flatten().find(|word| is_word(word) && !is_secret(word));
-        word.map(|word| format!(" ({word})")).unwrap_or_default()
     }
 
     fn in_words(&self, error: &reqwest::Error) -> Trouble {

@@ -33,6 +33,7 @@ impl TranscribeClient {
             who: "the transcriber",
             base_url: "TRANSCRIBE_BASE_URL",
             api_key: "TRANSCRIBE_API_KEY",
+            model: "TRANSCRIBE_MODEL",
             answer_within: Duration::from_secs(30 * 60), // a long call takes long to transcribe
             answer_max_bytes: 8 * 1024 * 1024,
         };

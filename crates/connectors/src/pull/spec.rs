@@ -50,6 +50,8 @@ pub struct ProviderSpec {
     pub item: fn(RawItem) -> Item,
     /// Whether a listed record is of a kind that is not read, and so is not missed either.
     pub is_passed_over: fn(&Value) -> bool,
+    /// The address of a record on the provider's own pages, by its payload. None: the payload does not tell it.
+    pub link: fn(&Value) -> Option<String>,
     /// The largest number of records in one look-up, over MCP and sample data.
     pub find_max: usize,
     /// The cap on a first sync, where there is one.

@@ -1,8 +1,10 @@
 //! Text processing: normalisation, language detection, chunks, HTML to text, and snippets for search results. All are pure functions in
 //! linear time, because texts come from outside.
 
+mod alike;
 mod boundaries;
 mod chunk;
+mod exact;
 mod html;
 mod lang;
 #[cfg(test)]
@@ -10,16 +12,20 @@ mod linear;
 mod normalise;
 mod nul;
 mod phrase;
+mod sentences;
 mod snippet;
 
 use sha2::{Digest as _, Sha256};
 
+pub use alike::Likeness;
 pub use chunk::{Chunk, MAX_CHARS, MIN_CHARS, chunks};
+pub use exact::{Exact, Looked as LookedExactly};
 pub use html::html_to_text;
 pub use lang::detect_lang;
 pub use normalise::normalise;
 pub use nul::{has_nul, replace_nul, replace_nul_in};
 pub use phrase::Phrases;
+pub use sentences::sentences;
 pub use snippet::{Part, snippet};
 
 /// The version of normalising and cutting. It is part of every hash, so with a new version every text counts as changed.

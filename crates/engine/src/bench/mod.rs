@@ -1,11 +1,13 @@
 //! `tributary bench` measures speed as a ratio to a limit measured in the same run, as medians of three alternating rounds.
 
+mod embed;
 mod fair;
 mod queue;
 mod remember;
 
 use serde::Serialize;
 
+pub use embed::embed;
 pub use fair::fair;
 pub use queue::queue;
 pub use remember::remember;

@@ -35,7 +35,8 @@ pub async fn remember(env: &Env, tenant_id: TenantId) -> anyhow::Result<Case> {
     }
     let (ours, limit) = (median(ours), median(limit));
     let case = format!(
-        "remember 1 KB texts with `fast`, beside a bare multi-row INSERT (batches of {BATCH}, {TASKS} at once)"
+        "remember 1 KB texts with {}, beside a bare multi-row INSERT (batches of {BATCH}, {TASKS} at once)",
+        model.name
     );
     Ok(Case::new(case, "documents/s", &ours, limit.rate))
 }

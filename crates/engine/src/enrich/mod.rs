@@ -4,4 +4,5 @@ mod model;
 mod processors;
 pub mod rules;
 
+pub(crate) use processors::language_model;
 pub use processors::{Failure, Processors, Subject, source_types};

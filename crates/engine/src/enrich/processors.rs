@@ -50,17 +50,7 @@ impl Processors {
         let transcriber = config.transcribe_base_url.as_deref().map(|base_url| {
             TranscribeClient::new(http, base_url, config.transcribe_api_key.clone(), &config.transcribe_model)
         });
-        let (dialect, usual_base_url) = match config.llm {
-            LlmKind::None => return Ok(Self { transcriber, model: None }),
-            LlmKind::Anthropic => (Dialect::Anthropic, "https://api.anthropic.com"),
-            LlmKind::Openai => (Dialect::Openai, "https://api.openai.com/v1"),
-        };
-        let name = config.llm_model.as_deref().map(str::trim).filter(|name| !name.is_empty());
-        let name = name.context("LLM is set, but LLM_MODEL is not: set it to the name of a model")?;
-        let (base_url, key) = (config.llm_base_url.as_deref(), config.llm_api_key.clone());
-        ensure!(base_url.is_some() || key.is_some(), "LLM is set, but LLM_API_KEY is not: set it");
-        let model = ChatClient::new(http, dialect, base_url.unwrap_or(usual_base_url), key, name);
-        Ok(Self { transcriber, model: Some(model) })
+        Ok(Self { transcriber, model: language_model(config, http)? })
     }
 
     /// The kinds of content that can be processed here, in the words of a person's `processes`.
@@ -152,6 +142,20 @@ async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(ask: impl Fn() -> 
             settled => return settled,
         }
     }
+}
+
+/// Creates the client of the configured language model, if there is one, without calling it.
+pub(crate) fn language_model(config: &Config, http: &Http) -> anyhow::Result<Option<ChatClient>> {
+    let (dialect, usual_base_url) = match config.llm {
+        LlmKind::None => return Ok(None),
+        LlmKind::Anthropic => (Dialect::Anthropic, "https://api.anthropic.com"),
+        LlmKind::Openai => (Dialect::Openai, "https://api.openai.com/v1"),
+    };
+    let name = config.llm_model.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let name = name.context("LLM is set, but LLM_MODEL is not: set it to the name of a model")?;
+    let (base_url, key) = (config.llm_base_url.as_deref(), config.llm_api_key.clone());
+    ensure!(base_url.is_some() || key.is_some(), "LLM is set, but LLM_API_KEY is not: set it");
+    Ok(Some(ChatClient::new(http, dialect, base_url.unwrap_or(usual_base_url), key, name)))
 }
 
 impl Failure {

@@ -1,8 +1,11 @@
 //! Derives what is known of clients from their records: each marked client once, however many records marked it.
 
+mod told;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
+use chrono::NaiveDate;
 use connectors::pull::{self, ClientFacts};
 use domain::document::CLIENT_PREFIX;
 use domain::{DocumentType, Fault, Record, SourceId, TenantId};
@@ -19,6 +22,8 @@ use crate::work::{Lane, Lease, Outcome};
 
 /// The number of clients that one commit writes.
 const STEP: i64 = 500;
+/// The version of the words in which clients are told. With another one, every client's text is made anew.
+const WORDS: i32 = 2;
 
 #[derive(Serialize, Deserialize)]
 pub struct ClientFactsOf {
@@ -70,15 +75,16 @@ impl ClientFactsOf {
         for record in &told {
             by_client.entry(record.client.as_str()).or_default().push(record);
         }
+        let today = env.clock.now().date_naive();
         let (mut texts, mut derived, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for name in &names {
             let records = by_client.remove(name).unwrap_or_default();
             let (facts, n_rolled_up) = facts(providers, name, &records);
-            // One that rests on its own record alone is found by that one.
-            let spoken = facts.as_ref().filter(|_| n_rolled_up > 0);
+            // One that rests on its own record alone is found by that one; unless it owes something, which a record does not say in words.
+            let spoken = facts.as_ref().filter(|facts| n_rolled_up > 0 || told::owes(facts));
             let nth = spoken.map(|_| texts.len());
             if spoken.is_some() || had_text.iter().any(|had| had == name) {
-                texts.push(text_of(self.source_id, name, spoken));
+                texts.push(text_of(self.source_id, name, spoken, today));
             }
             match facts {
                 Some(facts) => derived.push((stored(name, facts, &records), nth)),
@@ -163,23 +169,30 @@ fn stored(name: &str, facts: ClientFacts, records: &[&clients::Told]) -> Derived
     }
 }
 
-/// The document by which search finds a client; without facts it is deleted.
-fn text_of(source_id: SourceId, name: &str, facts: Option<&ClientFacts>) -> Record {
-    let text = facts.map(in_words).unwrap_or_default();
+/// The document by which search finds a client; without facts it is deleted. Its metadata says which words it is made of, and when they are no
+/// longer true: the upkeep task `client_texts` has it made anew then.
+fn text_of(source_id: SourceId, name: &str, facts: Option<&ClientFacts>, today: NaiveDate) -> Record {
+    let text = facts.map(|facts| told::in_words(facts, today)).unwrap_or_default();
+    let mut metadata = json!({ "client": name, "words": WORDS.to_string() });
+    if let Some(next_due) = facts.and_then(|facts| told::next_due(facts, today)) {
+        metadata["next_due"] = json!(next_due);
+    }
     Record {
         title: facts.map(|facts| facts.client_name.clone()),
-        source_metadata: json!({ "client": name }),
+        source_metadata: metadata,
         is_deleted: facts.is_none(),
         ..Record::new(source_id, format!("{CLIENT_PREFIX}{name}"), DocumentType::Client, text)
     }
 }
 
-fn in_words(facts: &ClientFacts) -> String {
-    let mut lines = Vec::new();
-    lines.extend(facts.industry.as_ref().map(|industry| format!("Industry: {industry}")));
-    lines.extend(facts.summary.clone());
-    lines.extend(facts.key_facts.iter().map(|(fact, value)| format!("{}: {}", label(fact), said(value))));
-    lines.join("\n")
+/// Marks the clients whose text has other words than these, or says of a day that has passed that something is due then.
+pub(super) async fn mark_outdated(env: &Env) -> Result<(), Fault> {
+    let mut conn = env.db.acquire().await?;
+    let n = clients::mark_outdated(&mut conn, WORDS, env.clock.now().date_naive()).await?;
+    if n > 0 {
+        tracing::info!("{n} clients get new words");
+    }
+    Ok(())
 }
 
 /// A fact's name as people read it: `open_deals` is "Open deals".

@@ -1,4 +1,5 @@
-//! Embeds documents that could not be embedded when they were remembered: the embedder was away or wrong, or the month's money was spent.
+//! Embeds documents that were not embedded when they were remembered: the embedder was away or wrong, the month's money was spent, or there
+//! were more chunks than a caller waits for.
 
 use std::time::Duration;
 
@@ -11,11 +12,14 @@ use uuid::Uuid;
 
 use crate::Env;
 use crate::memory::embed::{Embedded, TenantEmbedder};
-use crate::memory::{Reservation, reserve};
+use crate::memory::{Reservation, reserve, told};
 use crate::work::{Lane, Lease, Outcome};
 
 /// The time to wait while calls under way may use up the month's money; their reservations lapse after ten minutes.
-const OTHERS_CALLS: Duration = Duration::from_secs(120);
+pub(super) const OTHERS_CALLS: Duration = Duration::from_secs(120);
+
+/// The number of chunks that are embedded before they are written. More would be lost with a worker that dies.
+const MOST_CHUNKS: usize = 256;
 
 #[derive(Serialize, Deserialize)]
 pub struct Embed {
@@ -31,13 +35,15 @@ impl Lane for Embed {
     /// Safe to repeat: only chunks without a vector are embedded, and a text that changed meanwhile is not marked.
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
         let tenant_id = lease.tenant_id()?;
-        let TenantEmbedder { embedder, table, .. } = TenantEmbedder::look(env, tenant_id).await?;
+        let TenantEmbedder { embedder, table, memory, .. } = TenantEmbedder::look(env, tenant_id).await?;
         let mut conn = env.db.acquire().await?;
         let Some(pending) = documents::pending(&mut conn, tenant_id, self.document_id).await? else {
             return Ok(Outcome::Done); // embedded, changed or gone since
         };
-        let lacking = chunks::without_vectors(&mut conn, tenant_id, &table, self.document_id).await?;
+        let mut lacking = chunks::without_vectors(&mut conn, tenant_id, &table, self.document_id).await?;
         drop(conn);
+        let has_more = lacking.len() > MOST_CHUNKS;
+        lacking.truncate(MOST_CHUNKS);
         let texts: Vec<&str> = lacking.iter().map(|(_, text)| text.as_str()).collect();
         let reservation = match reserve(env, &embedder, tenant_id, texts.iter().map(|text| text.len()).sum()).await? {
             Reservation::Free => None,
@@ -48,14 +54,20 @@ impl Lane for Embed {
                 return Ok(Outcome::Snooze(until_then, "budget: what vectors may cost this month is spent"));
             }
         };
-        let Embedded { vectors, spent, fault } = embedder.embed_documents(&texts).await?;
+        let answered = embedder.embed_documents(&texts).await;
+        told(env, &embedder, &answered).await;
+        let Embedded { vectors, spent, fault } = answered?;
         // A part of the vectors is progress: they are kept, and the item continues with the rest.
-        let is_whole = fault.is_none();
+        let is_whole = fault.is_none() && !has_more;
         let mut effect = if is_whole { lease.begin(env).await? } else { lease.begin_step(env).await? };
+        if store::memory::hold_pointer(&mut effect, tenant_id).await? != memory.pointer() {
+            return Ok(Outcome::Snooze(Duration::ZERO, "its memory has another model now"));
+        }
         let still = documents::lock(&mut effect, tenant_id, &[pending.id]).await?;
         if still.first().is_some_and(|now| now.revision == pending.revision && !now.is_deleted) {
-            let rows: Vec<(Uuid, Uuid, &[f32])> =
+            let mut rows: Vec<(Uuid, Uuid, &[f32])> =
                 lacking.iter().zip(&vectors).map(|((id, _), vector)| (*id, pending.id, vector.as_slice())).collect();
+            rows.sort_unstable_by_key(|(id, ..)| *id); // as a move inserts them
             chunks::insert_vectors(&mut effect, tenant_id, &table, &rows).await?;
             if is_whole {
                 documents::mark_embedded(&mut effect, tenant_id, &pending, &table).await?;
@@ -67,12 +79,16 @@ impl Lane for Embed {
             spend::settle(&mut effect, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
         }
         let done = effect.commit().await?;
-        fault.map_or(Ok(done), Err)
+        match fault {
+            Some(fault) => Err(fault),
+            None if has_more => Ok(Outcome::Snooze(Duration::ZERO, "the document has more chunks")),
+            None => Ok(done),
+        }
     }
 }
 
 /// The time until the next month begins, in UTC as in table `usage`.
-fn until_next_month(now: DateTime<Utc>) -> Duration {
+pub(super) fn until_next_month(now: DateTime<Utc>) -> Duration {
     let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
     let begins = first.map(|first| first.and_time(NaiveTime::MIN).and_utc());
     begins.and_then(|begins| (begins - now).to_std().ok()).unwrap_or(OTHERS_CALLS)

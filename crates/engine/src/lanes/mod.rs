@@ -5,6 +5,7 @@ pub mod client_facts;
 pub mod embed;
 pub mod forget;
 pub mod ingest;
+pub mod reembed;
 pub mod remember_activity;
 pub mod upkeep;
 
@@ -14,7 +15,7 @@ use crate::work::{Lane, LaneEntry};
 
 pub use upkeep::SCHEDULES;
 
-pub static ALL: [LaneEntry; 8] = [
+pub static ALL: [LaneEntry; 9] = [
     LaneEntry::of::<remember_activity::RememberActivity>(),
     LaneEntry::of::<ingest::Ingest>(),
     LaneEntry::of::<client_facts::ClientFactsOf>(),
@@ -22,6 +23,7 @@ pub static ALL: [LaneEntry; 8] = [
     LaneEntry::of::<forget::ForgetAll>(),
     LaneEntry::of::<embed::Embed>(),
     LaneEntry::of::<build_index::BuildIndex>(),
+    LaneEntry::of::<reembed::Reembed>(),
     LaneEntry::of::<upkeep::Upkeep>(),
 ];
 

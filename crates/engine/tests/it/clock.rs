@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use engine::memory::recall::{self, Query};
 use serde_json::json;
-use store::memory::{Filters, Mode};
+use store::memory::Mode;
 use store::{claims, gates};
 use testkit::{World, wait_until};
 use uuid::Uuid;
 
 async fn found(world: &World, text: &str) -> Vec<String> {
-    let query = Query { text: text.into(), filters: Filters::default(), k: 10, mode: Mode::Keyword };
+    let query = Query { text: text.into(), k: 10, mode: Mode::Keyword, ..Query::default() };
     let caller = world.operator().await;
     let answer = Box::pin(recall::search(&world.env, &caller, &query)).await.expect("an answer");
     answer.hits.into_iter().map(|hit| hit.external_id).collect()

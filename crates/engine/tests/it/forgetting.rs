@@ -307,12 +307,16 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into document_mentions (tenant_id, source_id, external_id, mentions) select tenant_id, id, 'contact:1', 'company:1' from connected_sources where name = '{word}';
              insert into tributary.dirty_clients (tenant_id, source_id, external_id, marked_at) select tenant_id, id, 'company:1', '2100-01-01' from connected_sources where name = '{word}';
              insert into client_intelligence (id, tenant_id, client_name) values (gen_random_uuid(), '{tenant_id}', '{word}');
+             insert into saved_searches (id, tenant_id, name, query, created_by) values (gen_random_uuid(), '{tenant_id}', '{word}', '{{}}', '{word}');
              insert into usage (tenant_id, month, model) values ('{tenant_id}', '2026-11-01', 'm');
              insert into tributary.budgets (tenant_id, month) values ('{tenant_id}', '2026-11-01');
              insert into tributary.reservations (id, tenant_id, micros, made_at) values (gen_random_uuid(), '{tenant_id}', 1, now());
              insert into memory.term_stats (tenant_id, lexeme, df) values ('{tenant_id}', '{word}', 1);
              insert into memory.segments (tenant_id, first_n, last_n, n_chunks, mean_length) values ('{tenant_id}', 1, 1, 1, 80);
              insert into memory.postings (tenant_id, lexeme, segment_id, n_chunks, list) values ('{tenant_id}', '{word}', 1, 1, '');
+             select memory.ensure_model('other_2', 2, 1);
+             insert into memory.vectors_other_2 (tenant_id, chunk_id, document_id, embedding) select tenant_id, id, document_id, '[1,0]' from document_chunks where tenant_id = '{tenant_id}' limit 1;
+             insert into memory.moves (tenant_id, from_model, to_model, is_chosen, asked_by, n_left) select tenant_id, model, 'other_2', false, '{word}', 1 from memory.tenants where tenant_id = '{tenant_id}';
              insert into tributary.parked (id, tenant_id, queue, message, reason) values (gen_random_uuid(), '{tenant_id}', 'embed', '{{}}', '{word}');
              insert into tributary.alerts (id, tenant_id, kind, subject, what, todo) values (gen_random_uuid(), '{tenant_id}', 'odd', '{word}', '{word}', '');
              insert into tributary.channel_refusals (tenant_id, channel_id, status, reason) values ('{tenant_id}', gen_random_uuid(), 401, '{word}');

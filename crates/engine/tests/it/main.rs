@@ -1,6 +1,7 @@
 //! The engine against real PostgreSQL, real processes and fake providers: the frame, memory, pulls, and what they survive.
 
 mod agents_see;
+mod answers;
 mod blobs;
 mod bugs;
 mod claims;
@@ -9,6 +10,7 @@ mod contacts;
 mod contention;
 mod crash;
 mod embed;
+mod embed_troubles;
 mod fair;
 mod forgetting;
 mod indexes;
@@ -18,6 +20,7 @@ mod made_up;
 mod mcp_everywhere;
 mod memory;
 mod models;
+mod moves;
 mod notices;
 mod outside;
 mod pinned;
@@ -39,6 +42,7 @@ mod restored;
 mod retention;
 mod schedules;
 mod schema;
+mod searching;
 mod silence;
 mod spend;
 mod suite;

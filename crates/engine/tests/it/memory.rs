@@ -52,7 +52,7 @@ impl Memory {
 }
 
 pub(crate) async fn found(world: &World, caller: &Caller, text: &str, mode: Mode, filters: Filters) -> Vec<String> {
-    let query = Query { text: text.into(), filters, k: 10, mode };
+    let query = Query { text: text.into(), filters, k: 10, mode, ..Query::default() };
     let answer = Box::pin(recall::search(&world.env, caller, &query)).await.expect("an answer");
     answer.hits.into_iter().map(|hit| hit.external_id).collect()
 }
@@ -282,6 +282,64 @@ async fn without_its_embedder_a_text_is_found_by_keyword_and_gets_its_vectors_la
 
 /// F34.
 #[tokio::test(flavor = "multi_thread")]
+async fn a_document_of_many_chunks_gets_its_vectors_in_parts() {
+    let embedder = FakeEmbedder::start(8).await;
+    let mut world = World::now().await;
+    let flags = embedder.flags();
+    let config = testkit::config(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    world.env.embedders = Embedders::from_config(&config, &world.env.http).expect("an embedder");
+    let memory = Memory::of(world).await;
+    embedder.answer(Manner::HangsUp);
+    let said = memory.remember(vec![memory.record("long", &sentences(6_000, 1).join(" "))]).await;
+    assert!(said[0].is_pending);
+    let n_chunks = memory.number("select count(*) from document_chunks").await;
+    assert!(n_chunks > 256, "{n_chunks} chunks are made in one go");
+    embedder.answer(Manner::Well);
+    memory.world.run_lanes(&lanes::ALL).await;
+    assert_eq!(memory.number("select count(*) from memory.vectors_fake_8").await, n_chunks);
+    assert_eq!(memory.number("select count(*) from source_documents where embedding_model = 'fake_8'").await, 1);
+    assert_eq!(memory.number("select count(*) from pgmq.q_embed").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_default_embedder_a_note_has_its_vector_at_once_and_a_long_text_soon() {
+    let mut world = World::now().await;
+    let config = testkit::config(&["--embedder", "local", "--local-model", "minilm"]);
+    world.env.embedders = Embedders::from_config(&config, &world.env.http).expect("an embedder");
+    let memory = Memory::of(world).await;
+    let long = format!("{} The lighthouse keeper counts ships.", sentences(500, 1).join(" "));
+    let said = memory.remember(vec![memory.record("note", "Ann prefers calls on Friday mornings.")]).await;
+    assert_eq!((said[0].is_pending, said[0].n_embedded), (false, 1));
+    let said = memory.remember(vec![memory.record("long", &long)]).await;
+    assert_eq!((said[0].is_pending, said[0].n_embedded), (true, 0));
+    assert_eq!(memory.search("lighthouse", Mode::Hybrid).await[0], "long");
+    memory.world.run_lanes(&lanes::ALL).await;
+    assert_eq!(memory.search("when should I telephone Ann", Mode::Vector).await[0], "note");
+    let lacking =
+        "select count(*) from document_chunks c full join memory.vectors_all_minilm_l6_v2_384 v on v.chunk_id = c.id
+        where v.chunk_id is null or c.id is null";
+    assert_eq!(memory.number(lacking).await, 0);
+}
+
+/// F34.
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_of_fast_are_used_when_the_default_embedder_is_configured() {
+    let mut memory = Memory::new().await;
+    memory.remember(vec![memory.record("old", "The ferry leaves at noon.")]).await;
+    let config = testkit::config(&["--embedder", "local"]);
+    memory.world.env.embedders = Embedders::from_config(&config, &memory.world.env.http).expect("embedders");
+    assert_eq!(memory.world.env.embedders.configured().model().name, "gte_small_384");
+    let said = memory.remember(vec![memory.record("new", "The ferry returns at dusk.")]).await;
+    assert_eq!((said[0].is_pending, said[0].n_embedded), (false, 1));
+    assert_eq!(memory.number("select count(*) from memory.vectors_fast_256").await, 2);
+    let caller = Caller::local("test", memory.world.tenant_id, true);
+    let query = Query { text: "ferry".into(), k: 10, ..Query::default() };
+    let answer = Box::pin(recall::search(&memory.world.env, &caller, &query)).await.expect("an answer");
+    assert_eq!((answer.how, answer.note, answer.hits.len()), (How::Exact, None, 2));
+}
+
+/// F34.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_keeps_the_model_of_its_vectors_while_another_one_is_configured() {
     let (old, new) = (FakeEmbedder::start(8).await, FakeEmbedder::start(12).await);
     let mut memory = Memory::of(World::now().await).await;
@@ -356,8 +414,10 @@ async fn a_search_in_sql_alone_finds_what_the_server_finds() {
         for mode in [Mode::Hybrid, Mode::Keyword, Mode::Vector] {
             let query = Query { text: text.into(), k: 10, mode, ..Query::default() };
             let answer = Box::pin(recall::search(env, &caller, &query)).await.expect("an answer");
+            // The function in SQL has no floor.
+            let hits = answer.hits.iter().chain(&answer.closest);
             let served: Vec<(uuid::Uuid, Option<i32>, Option<i32>)> =
-                answer.hits.iter().map(|hit| (hit.document_id, hit.keyword_rank, hit.vector_rank)).collect();
+                hits.map(|hit| (hit.document_id, hit.keyword_rank, hit.vector_rank)).collect();
             let mut tx = env.db.begin_as(&caller).await.expect("a transaction");
             let in_sql: Vec<(uuid::Uuid, Option<i32>, Option<i32>)> = sqlx::query_as(
                 "select document_id, keyword_rank, vector_rank from memory.search($1, $2, $3, '{}', 10, $4)",

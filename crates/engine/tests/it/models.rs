@@ -79,7 +79,7 @@ async fn a_transcriber_in_trouble_is_told_apart_from_one_that_will_not() {
             Manner::Status(401, "", r#"{"error":{"message":"sk-canary-4711"}}"#),
             "refused the key (401 Unauthorized): check TRANSCRIBE_API_KEY",
         ),
-        (Manner::Status(413, "", ""), "answered 413 Payload Too Large"),
+        (Manner::Status(413, "", ""), "answered 413 Payload Too Large: a text or the request is too large"),
         (
             Manner::Status(400, "", r#"{"error":{"code":"sk-canary-4711","type":"invalid_request_error"}}"#),
             "answered 400 Bad Request (invalid_request_error)",
@@ -90,7 +90,8 @@ async fn a_transcriber_in_trouble_is_told_apart_from_one_that_will_not() {
         let before = fake.calls().len();
         let trouble = hear().await;
         assert_eq!(words(&trouble, fake.port), format!("the transcriber {expected}"), "{manner:?}");
-        assert!(matches!(trouble, Trouble::Lasting(_)), "{manner:?}: {trouble:?}");
+        let is_final = matches!(trouble, Trouble::Lasting(_) | Trouble::Blocked(_) | Trouble::TooLarge(_));
+        assert!(is_final, "{manner:?}: {trouble:?}");
         assert_eq!(fake.calls().len() - before, 1, "{manner:?} was asked again");
     }
     for (status, headers, expected) in [(429, "retry-after: 30\r\n", 30), (429, "", 10), (503, "retry-after: 7\r\n", 7)]
@@ -194,7 +195,7 @@ async fn a_language_model_in_trouble_is_told_apart_from_one_that_will_not() {
             let before = fake.calls().len();
             let trouble = ask(&client).await.expect_err("trouble");
             assert_eq!(words(&trouble, fake.port), format!("the language model {expected}"), "{dialect:?} {manner:?}");
-            assert!(matches!(trouble, Trouble::Lasting(_)), "{manner:?}: {trouble:?}");
+            assert!(matches!(trouble, Trouble::Lasting(_) | Trouble::Blocked(_)), "{manner:?}: {trouble:?}");
             assert_eq!(fake.calls().len() - before, 1, "{manner:?} was asked again");
         }
         fake.answer_next(&[Manner::Status(429, "retry-after: 12\r\n", "")]);

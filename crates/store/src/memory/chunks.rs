@@ -96,6 +96,11 @@ pub async fn move_kept(conn: &mut PgConnection, tenant_id: TenantId, kept: &[Mov
 /// and five times that on a busy one, and a statement ends after 30 s.
 const NUMBERS: usize = 100_000;
 
+/// The number of vectors of so many dimensions that one statement adds.
+pub(super) fn per_statement(dim: usize) -> usize {
+    (NUMBERS / dim.max(1)).max(1)
+}
+
 /// Inserts vectors, given as (chunk, document, vector). One that is there already stays. A statement writes some of them, so that it
 /// stays far from its limit.
 pub async fn insert_vectors(
@@ -105,7 +110,7 @@ pub async fn insert_vectors(
     vectors: &[(Uuid, Uuid, &[f32])],
 ) -> Result<()> {
     let Some((.., first)) = vectors.first() else { return Ok(()) };
-    for some in vectors.chunks((NUMBERS / first.len().max(1)).max(1)) {
+    for some in vectors.chunks(per_statement(first.len())) {
         sqlx::query(table.on(include_str!("../sql/vectors_insert.sql")))
             .bind(tenant_id.0)
             .bind(some.iter().map(|(chunk, ..)| *chunk).collect::<Vec<_>>())

@@ -52,6 +52,22 @@ pub async fn build_index(db: &Db, tenant_id: TenantId, table: &VectorTable) -> R
     indexes::build(db, "memory", &index_name(table, tenant_id), &on).await
 }
 
+/// Whether a tenant has more chunks than are searched exactly.
+pub async fn is_large(conn: &mut PgConnection, tenant_id: TenantId) -> Result<bool> {
+    let sql = "select count(*) > $2 from (select from public.document_chunks where tenant_id = $1 limit $2 + 1) few";
+    Ok(sqlx::query_scalar(sql).bind(tenant_id.0).bind(EXACT_CHUNKS).fetch_one(conn).await?)
+}
+
+/// Drops the index over a tenant's vectors of one model, if there is one. Blocks nobody, and is safe to repeat.
+pub async fn drop_index(db: &Db, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
+    let name = index_name(table, tenant_id);
+    let mut conn = db.acquire().await?;
+    let sql = "select to_regclass('memory.' || $1) is not null";
+    let is_there: bool = sqlx::query_scalar(sql).bind(&name).fetch_one(&mut *conn).await?;
+    std::mem::drop(conn);
+    if is_there { indexes::drop(db, "memory", &name).await } else { Ok(()) }
+}
+
 /// Drops the indexes over a tenant's vectors, when the tenant is forgotten. Blocks nobody, and is safe to repeat.
 pub async fn drop_indexes(db: &Db, tenant_id: TenantId) -> Result<()> {
     let mut conn = db.acquire().await?;

@@ -5,15 +5,18 @@ pub mod documents;
 mod halfvec;
 pub mod maintain;
 pub mod mentions;
+pub mod moves;
+mod passages;
 pub mod postings;
 mod search;
 
 pub use chunks::{Chunk, Kept, Moved, NewChunk};
 pub use documents::{Document, Listed, Pending, Seen, Stored, Totals};
 pub use halfvec::HalfVec;
+pub use passages::{Passage, passages};
 pub use search::{
-    Candidate, Filters, Found, FreshChunk, How, Looked, Mode, QueryVector, Question, complete, found, look,
-    posting_lists,
+    Candidate, ChunkText, Filters, Found, FreshChunk, How, Looked, Mode, QueryVector, Question, Sort, Traits, complete,
+    found, look, moment, posting_lists, texts, traits,
 };
 
 use std::collections::HashSet;
@@ -61,9 +64,24 @@ pub struct TenantMemory {
     pub langs: Vec<String>,
     /// All models that have a table, of all tenants.
     pub models: Vec<String>,
+    /// The model that it moves to, until its searches have switched.
+    pub to_model: Option<String>,
+    /// The models of a move that is not over: documents may be labelled with either.
+    pub moving: Vec<String>,
+}
+
+/// The model that a tenant's searches use, and the one that its memory moves to. Whoever writes vectors makes them for these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct Pointer {
+    pub model: Option<String>,
+    pub to_model: Option<String>,
 }
 
 impl TenantMemory {
+    pub fn pointer(&self) -> Pointer {
+        Pointer { model: self.model.clone(), to_model: self.to_model.clone() }
+    }
+
     pub fn has_table(&self, table: &VectorTable) -> bool {
         self.models.contains(&table.model)
     }
@@ -77,12 +95,19 @@ impl TenantMemory {
 /// Reads a tenant's model and languages, and which models have a table.
 pub async fn tenant(conn: &mut PgConnection, tenant_id: TenantId) -> Result<TenantMemory> {
     Ok(sqlx::query_as(
-        "select t.model, coalesce(t.langs::text[], '{}') as langs, array(select name from memory.models) as models
-         from (select) nothing left join memory.tenants t on t.tenant_id = $1",
+        "select t.model, coalesce(t.langs::text[], '{}') as langs, array(select name from memory.models) as models,
+             case when m.state in ('embedding', 'indexing') then m.to_model end as to_model,
+             array_remove(array[m.from_model, m.to_model], null) as moving
+         from (select) nothing left join memory.tenants t on t.tenant_id = $1 left join memory.moves m on m.tenant_id = t.tenant_id",
     )
     .bind(tenant_id.0)
     .fetch_one(conn)
     .await?)
+}
+
+/// Keeps the tenant's searches from switching to another model until the transaction ends, and returns the models that vectors are written for now.
+pub async fn hold_pointer(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Pointer> {
+    Ok(sqlx::query_as("select model, to_model from memory.hold_pointer($1)").bind(tenant_id.0).fetch_one(conn).await?)
 }
 
 /// Makes a model's table where it is missing.

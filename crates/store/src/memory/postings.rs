@@ -29,6 +29,13 @@ pub fn entries(list: &[u8], from_n: i64) -> impl DoubleEndedIterator<Item = (i64
     entries.iter().map(move |[a, b, c, d, weight]| (from_n + i64::from(u32::from_be_bytes([*a, *b, *c, *d])), *weight))
 }
 
+/// Whether a list has an entry of a chunk.
+pub fn has_entry(list: &[u8], from_n: i64, n: i64) -> bool {
+    let Ok(wanted) = u32::try_from(n - from_n) else { return false };
+    let (entries, _) = list.as_chunks::<ENTRY>();
+    entries.binary_search_by_key(&wanted, |[a, b, c, d, _]| u32::from_be_bytes([*a, *b, *c, *d])).is_ok()
+}
+
 /// A list of entries, which are sorted by number.
 fn list(entries: &[(i64, u8)], from_n: i64) -> Vec<u8> {
     let mut list = Vec::with_capacity(entries.len() * ENTRY);

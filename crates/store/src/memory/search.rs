@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use domain::{DocumentType, words};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -37,8 +37,21 @@ words! {
     }
 }
 
+words! {
+    /// The order of hits.
+    #[derive(Default)]
+    Sort {
+        /// The best first.
+        #[default]
+        Relevance = "relevance",
+        /// The newest first, of the documents that match.
+        Date = "date",
+    }
+}
+
 /// The filters of a search.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Filters {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Uuid>,
@@ -50,12 +63,28 @@ pub struct Filters {
     pub until: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact: Option<i64>,
+    /// A client: its own text, its record, and the records that mention it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<Uuid>,
+    /// A person of the tenant: activities that are theirs, and documents of contacts that are theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<Uuid>,
+    /// Only documents that were first stored after that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_after: Option<DateTime<Utc>>,
+    /// Only documents that were stored by that time. Later pages of a search have it, so that what arrives meanwhile moves nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_by: Option<DateTime<Utc>>,
 }
 
 impl Filters {
     pub fn is_empty(&self) -> bool {
-        let Self { source, r#type, since, until, contact } = self;
-        source.is_none() && r#type.is_none() && since.is_none() && until.is_none() && contact.is_none()
+        let Self { source, r#type, since, until, contact, client, person, channel, stored_after, stored_by } = self;
+        let is_about_anybody = contact.is_none() && client.is_none() && person.is_none() && channel.is_none();
+        let is_of_any_time = since.is_none() && until.is_none() && stored_after.is_none() && stored_by.is_none();
+        source.is_none() && r#type.is_none() && is_about_anybody && is_of_any_time
     }
 }
 
@@ -104,6 +133,8 @@ pub struct Looked {
     pub nearest: Vec<Uuid>,
     #[sqlx(try_from = "String")]
     pub how: How,
+    /// The model that the tenant's vectors are of; none before anything was remembered.
+    pub model: Option<String>,
 }
 
 /// A fresh chunk with a word of the question.
@@ -241,6 +272,13 @@ pub struct Found {
     pub source_name: String,
     pub external_id: String,
     pub at: DateTime<Utc>,
+    /// The time at which it was first stored here.
+    pub stored_at: DateTime<Utc>,
+    /// The position of the chunk in the document, from 0.
+    pub ordinal: i32,
+    pub n_chunks: i32,
+    /// Its address at its source, as that tells it.
+    pub url: Option<String>,
     pub text: String,
 }
 
@@ -251,4 +289,45 @@ pub async fn found(conn: &mut PgConnection, best: &[(Uuid, Uuid)]) -> Result<Vec
     }
     let (documents, chunks): (Vec<Uuid>, Vec<Uuid>) = best.iter().copied().unzip();
     Ok(sqlx::query_as(include_str!("../sql/found.sql")).bind(documents).bind(chunks).fetch_all(conn).await?)
+}
+
+/// A chunk's text and its document's title.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct ChunkText {
+    pub id: Uuid,
+    pub title: Option<String>,
+    pub text: String,
+}
+
+/// Reads the texts of the caller's chunks.
+pub async fn texts(conn: &mut PgConnection, chunks: &[Uuid]) -> Result<Vec<ChunkText>> {
+    Ok(sqlx::query_as(
+        "select c.id, c.title, c.text from public.document_chunks c
+         where c.tenant_id = (select tributary.tenant()) and c.id = any($1)",
+    )
+    .bind(chunks)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The properties of a document that results are counted and sorted by.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Traits {
+    pub document_id: Uuid,
+    pub document_type: String,
+    pub source_id: Uuid,
+    pub source_name: String,
+    /// Whether its source is a channel.
+    pub is_of_channel: bool,
+    pub at: DateTime<Utc>,
+}
+
+/// Reads the traits of the caller's documents.
+pub async fn traits(conn: &mut PgConnection, documents: &[Uuid]) -> Result<Vec<Traits>> {
+    Ok(sqlx::query_as(include_str!("../sql/traits.sql")).bind(documents).fetch_all(conn).await?)
+}
+
+/// The time of the caller's transaction, by the clock that documents are stored with.
+pub async fn moment(conn: &mut PgConnection) -> Result<DateTime<Utc>> {
+    Ok(sqlx::query_scalar("select now()").fetch_one(conn).await?)
 }

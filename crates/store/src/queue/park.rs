@@ -35,6 +35,12 @@ impl Queue {
         crash::at(Point::ParkAfter)?;
         Ok(parked.rows_affected() == 1)
     }
+
+    /// Whether a message of the tenant's with these fields is parked.
+    pub async fn has_parked(&self, conn: &mut PgConnection, tenant_id: TenantId, fields: &Value) -> Result<bool> {
+        let sql = "select exists (select from tributary.parked where tenant_id = $1 and queue = $2 and message @> $3)";
+        Ok(sqlx::query_scalar(sql).bind(tenant_id.0).bind(self.name()).bind(fields).fetch_one(conn).await?)
+    }
 }
 
 /// Sends parked items whose time has come back to their queues; returns how many. Their attempts go on counting.

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use domain::Caller;
+use domain::shown::shown;
+use engine::memory::moves::{self, Status};
 use engine::{Config, Env, database, health};
 use store::alerts::Finding;
 use store::doctor::{Check, examine};
@@ -21,7 +23,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             checks.extend(examine(&found.login).await);
             if checks.iter().all(|check| check.is_ok) {
                 checks.extend(master_key(&found, &config));
-                checks.extend(running(&found.env(&config)?).await);
+                let env = found.env(&config)?;
+                checks.push(embedder(&env).await);
+                checks.extend(moving(&env).await);
+                checks.extend(running(&env).await);
             }
         }
         Err(error) if config.database_url.is_none() => {
@@ -84,6 +89,23 @@ fn master_key(found: &database::Database, config: &Config) -> Option<Check> {
     })
 }
 
+/// Whether the model on this machine makes vectors. A service is not asked: that may cost money.
+async fn embedder(env: &Env) -> Check {
+    let embedder = env.embedders.configured();
+    let name = &embedder.model().name;
+    if embedder.is_service() {
+        return Check::ok("embedder", format!("the model {name}, by a service"));
+    }
+    match embedder.embed_query("doctor").await {
+        Ok(_) => Check::ok("embedder", format!("the model {name}, on this machine")),
+        Err(fault) => Check::bad(
+            "embedder",
+            format!("the model {name} makes no vectors, so texts are found by keyword only: {}", fault.in_words()),
+            "start the program with ./tributary, which fetches the model, or set EMBEDDER",
+        ),
+    }
+}
+
 fn found(finding: Finding) -> Check {
     // Which source or job it is, is in no sentence.
     let what = match finding.kind {
@@ -91,6 +113,20 @@ fn found(finding: Finding) -> Check {
         _ => finding.what,
     };
     Check::bad("work", what, finding.todo)
+}
+
+/// The memories that move to another model: how far each is, and what it costs.
+async fn moving(env: &Env) -> Vec<Check> {
+    let look = async {
+        let tenant_id = env.db.session(async |conn| store::tenants::ensure_operator(conn).await).await?;
+        moves::status(env, &Caller::local("doctor", tenant_id, true)).await
+    };
+    let Ok(all) = look.await else { return Vec::new() }; // the next check says what is wrong with the database
+    let said = |status: &Status| {
+        let words = moves::in_words(status.moving.as_ref()?);
+        Some(Check::ok("memory", format!("the memory of tenant {} {words}", shown(&status.placed.tenant))))
+    };
+    all.iter().filter_map(said).collect()
 }
 
 /// The findings that Home shows to the operator.

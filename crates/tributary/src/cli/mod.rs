@@ -2,6 +2,7 @@
 
 mod activity;
 mod agent;
+mod ask;
 mod backup;
 mod bench;
 mod channel;
@@ -15,6 +16,7 @@ mod down;
 mod forgotten;
 mod job;
 mod key;
+mod memory;
 mod migrate;
 mod process;
 mod progress;
@@ -33,6 +35,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use domain::Caller;
 use engine::{ActError, Config, Env};
@@ -67,10 +70,14 @@ enum Command {
     Restore(restore::Args),
     /// Search everything remembered.
     Search(search::Args),
+    /// Answer a question from everything remembered, with where each sentence stands.
+    Ask(ask::Args),
     /// Remember files or a note.
     Remember(remember::Args),
     /// Documents in memory: list, show.
     Document(document::Args),
+    /// The model that search uses: status, and the move to another one.
+    Memory(memory::Args),
     /// Migrate the database to this program's schema.
     Migrate(migrate::Args),
     /// Check everything and say what to do about each finding.
@@ -132,8 +139,10 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Backup(args) => backup::run(config, args).await,
         Command::Restore(args) => restore::run(config, args).await,
         Command::Search(args) => search::run(config, args).await,
+        Command::Ask(args) => ask::run(config, args).await,
         Command::Remember(args) => remember::run(config, args).await,
         Command::Document(args) => document::run(config, args).await,
+        Command::Memory(args) => memory::run(config, args).await,
         Command::Migrate(args) => migrate::run(config, args).await,
         Command::Doctor(args) => doctor::run(config, args).await,
         Command::Config(args) => config::run(&command, &matches, args),
@@ -148,7 +157,10 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Contact(args) => contact::run(config, args).await,
         Command::Forgotten(args) => forgotten::run(config, args).await,
         Command::Queue(args) => queue::run(config, args).await,
-        Command::Bench(args) => bench::run(config, args).await,
+        Command::Bench(args) => {
+            let is_chosen = matches.value_source("embedder") != Some(ValueSource::DefaultValue);
+            bench::run(config, is_chosen, args).await
+        }
         Command::CrashPoints => {
             for point in store::crash::Point::ALL {
                 println!("{}", point.name());

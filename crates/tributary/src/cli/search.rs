@@ -4,20 +4,24 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use domain::Caller;
 use domain::shown::{clipped, relative, shown};
-use engine::Config;
-use engine::memory::recall::{self, Hit};
-use store::memory::{Filters, Mode};
-use store::sources;
+use engine::memory::recall::{self, Facets, Hit};
+use engine::{Config, Env};
+use store::memory::{Filters, Mode, Sort};
+use store::people::{self, Person};
+use store::sources::{self, AnySource};
+use uuid::Uuid;
+use web::api::search::Moment;
 
 use super::{Shared, caller, env, print_json};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The text to look for, in any words.
+    /// The text to look for, in any words. A phrase in quotation marks must be there as it is.
     #[arg(required = true)]
     query: Vec<String>,
-    /// The largest number of documents.
+    /// The largest number of hits.
     #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     k: u8,
     /// hybrid, keyword or vector.
@@ -29,6 +33,33 @@ pub struct Args {
     /// Only documents of this source, by name or id.
     #[arg(long)]
     source: Option<String>,
+    /// Only what came through this channel, by name or id.
+    #[arg(long)]
+    channel: Option<String>,
+    /// Only from this time on: 2026-11-15T12:00:00Z, or a day (UTC).
+    #[arg(long, value_name = "TIME")]
+    since: Option<Moment>,
+    /// Only before this time; a day counts whole.
+    #[arg(long, value_name = "TIME")]
+    until: Option<Moment>,
+    /// Only what is from or to this contact, by its number.
+    #[arg(long, value_name = "ID")]
+    contact: Option<i64>,
+    /// Only what is known of this client, by its id.
+    #[arg(long, value_name = "ID")]
+    client: Option<Uuid>,
+    /// Only activities of this person and documents of their contacts, by number or e-mail address.
+    #[arg(long)]
+    person: Option<String>,
+    /// relevance, or date: the newest of the matching documents first.
+    #[arg(long, default_value = "relevance")]
+    sort: Sort,
+    /// The next page: what the page before named, with the same question and filters.
+    #[arg(long, value_name = "CURSOR")]
+    more: Option<String>,
+    /// Also count the matching documents by source, type, time and channel.
+    #[arg(long)]
+    facets: bool,
     #[command(flatten)]
     shared: Shared,
 }
@@ -36,42 +67,106 @@ pub struct Args {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.shared.tenant.as_deref()).await?;
-    let source = match &args.source {
-        None => None,
-        Some(named) => {
-            let known = env.db.read(&caller, async |tx| sources::all(tx).await).await?;
-            let Some(source) = known.iter().find(|source| source.name == *named || source.id.to_string() == *named)
-            else {
-                let names: Vec<String> = known.iter().map(|source| shown(&source.name)).collect();
-                bail!("there is no source {named:?}\n\nhint: sources are {}", names.join(", "));
-            };
-            Some(source.id)
-        }
-    };
+    let filters = filters(&env, &caller, &args).await?;
     let query = recall::Query {
         text: args.query.join(" "),
-        filters: Filters { source, r#type: args.kind, ..Filters::default() },
+        filters,
         k: args.k.into(),
         mode: args.mode,
+        sort: args.sort,
+        cursor: args.more,
+        with_facets: args.facets,
     };
     let answer = recall::search(&env, &caller, &query).await?;
     if let Some(note) = &answer.note {
         eprintln!("note: {}", shown(note));
     }
-    let is_found = !answer.hits.is_empty();
+    let (is_found, has_closest) = (!answer.hits.is_empty(), !answer.closest.is_empty());
     if args.shared.json {
         print_json(&web::api::search::Found::new(answer, &config.base_url()))?;
     } else {
+        if has_closest {
+            eprintln!("nothing here fits; the closest:\n");
+        }
         let (now, is_bold) = (env.clock.now(), std::io::stdout().is_terminal());
-        for (nth, hit) in answer.hits.iter().enumerate() {
+        for (nth, hit) in answer.hits.iter().chain(&answer.closest).enumerate() {
             print(nth + 1, hit, now, is_bold);
+        }
+        if let Some(facets) = &answer.facets {
+            print_facets(facets);
+        }
+        if let Some(next) = &answer.next {
+            eprintln!("hint: the same command with `--more {next}` shows the next page");
         }
     }
     if !is_found {
-        eprintln!("nothing found");
+        if !has_closest {
+            eprintln!("nothing found");
+        }
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The filters, with the names of sources, channels and people looked up.
+async fn filters(env: &Env, caller: &Caller, args: &Args) -> anyhow::Result<Filters> {
+    let (mut source, mut channel, mut person) = (None, None, None);
+    if args.source.is_some() || args.channel.is_some() {
+        let known = env.db.read(caller, async |tx| sources::all(tx).await).await?;
+        let channels: Vec<AnySource> = known.iter().filter(|source| source.provider == "channel").cloned().collect();
+        source = args.source.as_deref().map(|named| find("source", named, &known)).transpose()?;
+        channel = args.channel.as_deref().map(|named| find("channel", named, &channels)).transpose()?;
+    }
+    if let Some(named) = &args.person {
+        let known = env.db.read(caller, async |tx| people::list(tx, caller.tenant_id).await).await?;
+        let is_meant = |person: &&Person| {
+            person.id.to_string() == *named
+                || person.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(named))
+        };
+        let Some(found) = known.iter().find(is_meant) else {
+            let names: Vec<String> = known.iter().filter_map(|person| person.email.as_deref()).map(shown).collect();
+            bail!("there is no person {named:?}\n\nhint: people are {}", names.join(", "));
+        };
+        person = Some(found.id);
+    }
+    Ok(Filters {
+        source,
+        r#type: args.kind.clone(),
+        since: args.since.map(Moment::begins),
+        until: args.until.map(Moment::ends),
+        contact: args.contact,
+        client: args.client,
+        person,
+        channel,
+        stored_after: None,
+        stored_by: None,
+    })
+}
+
+fn find(what: &str, named: &str, known: &[AnySource]) -> anyhow::Result<Uuid> {
+    match known.iter().find(|source| source.name == named || source.id.to_string() == named) {
+        Some(source) => Ok(source.id),
+        None => {
+            let names: Vec<String> = known.iter().map(|source| shown(&source.name)).collect();
+            bail!("there is no {what} {named:?}\n\nhint: {what}s are {}", names.join(", "))
+        }
+    }
+}
+
+fn print_facets(facets: &Facets) {
+    let plus = if facets.is_at_least { "+" } else { "" };
+    let verb = if facets.n_matches == 1 { "document matches" } else { "documents match" };
+    println!("{}{plus} {verb}", facets.n_matches);
+    let types = facets.types.iter().map(|facet| (&facet.name, facet.n)).collect::<Vec<_>>();
+    let sources = facets.sources.iter().map(|facet| (&facet.name, facet.n)).collect();
+    let channels = facets.channels.iter().map(|facet| (&facet.name, facet.n)).collect();
+    let times = facets.times.iter().map(|period| (&period.name, period.n)).collect();
+    for (label, values) in [("type", types), ("source", sources), ("channel", channels), ("time", times)] {
+        let values: Vec<String> = values.iter().map(|(name, n)| format!("{} {n}{plus}", clipped(name, 40))).collect();
+        if !values.is_empty() {
+            println!("   {label}: {}", values.join(", "));
+        }
+    }
 }
 
 fn print(number: usize, hit: &Hit, now: chrono::DateTime<chrono::Utc>, is_bold: bool) {
@@ -83,5 +178,8 @@ fn print(number: usize, hit: &Hit, now: chrono::DateTime<chrono::Utc>, is_bold: 
     };
     let snippet: String = hit.snippet.iter().map(part).collect();
     println!("{number}. {}\n   {about}\n   {}", clipped(title, 120), snippet.trim());
-    println!("   found by {}\n   {}\n", hit.why, hit.document_id);
+    if !hit.others.is_empty() {
+        println!("   {} times; this is the newest", hit.others.len() + 1);
+    }
+    println!("   {}\n   {}\n", shown(&hit.why), hit.document_id);
 }

@@ -3,8 +3,10 @@
 mod agent;
 mod agents;
 mod app;
+mod ask;
 mod attacks;
 mod backup;
+mod brain;
 mod browser;
 mod channels;
 mod cli;
@@ -28,6 +30,7 @@ mod looks;
 mod made_up_channel;
 mod memory;
 mod moment;
+mod moves;
 mod path;
 mod realtime;
 mod recordings;

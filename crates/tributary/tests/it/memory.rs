@@ -349,3 +349,97 @@ async fn files_and_notes_are_remembered_and_searched_by_command() {
     let (output, _, error) = ask(&["document", "show", "0190c7de-aaaa-7bbb-8ccc-123456789abc"]);
     assert!(!output.status.success() && error.contains("hint:"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_over_http_says_that_nothing_fits_counts_pages_and_can_be_saved() {
+    let site = Site::new().await;
+    let key = site.key(&READ_WRITE).await;
+    let ask = async |query: &[(&str, &str)]| {
+        send(client().get(address(&site, "/api/v1/search", query)).bearer_auth(key.reveal())).await
+    };
+    for nth in 0..12 {
+        let text = format!(
+            "Ferry number {nth} leaves pier {} at {} o'clock, says captain {}.",
+            nth * 3,
+            nth + 7,
+            "x".repeat(nth + 2)
+        );
+        assert_eq!(
+            send(door(&site, &key).json(&json!({ "text": text, "title": format!("Ferry {nth}") }))).await.0,
+            201
+        );
+    }
+    for nth in 0..3 {
+        let body = json!({ "text": "The lighthouse is closed for repairs.", "external_id": format!("copy-{nth}"), "metadata": { "url": "https://docs.example/7" } });
+        assert_eq!(send(door(&site, &key).json(&body)).await.0, 201);
+    }
+    let (_, nothing) = ask(&[("q", "zebra migration across the serengeti")]).await;
+    assert_eq!((&nothing["nothing_fits"], &nothing["hits"]), (&json!(true), &json!([])));
+    assert!(nothing["closest"].as_array().is_some_and(|closest| !closest.is_empty()), "{nothing}");
+    let (_, copies) = ask(&[("q", "lighthouse repairs"), ("k", "1")]).await;
+    let hit = &copies["hits"][0];
+    assert_eq!((&hit["copies"], hit["others"].as_array().map(Vec::len)), (&json!(3), Some(2)), "{copies}");
+    assert_eq!(hit["source_url"], "https://docs.example/7");
+    assert!(hit["place_url"].as_str().is_some_and(|url| url.contains("#c-")), "{hit}");
+
+    let page = [("q", "ferry"), ("mode", "keyword"), ("k", "5"), ("facets", "true")];
+    let (_, first) = ask(&page).await;
+    assert_eq!(
+        (&first["facets"]["matches"], &first["facets"]["types"]),
+        (&json!(12), &json!([{ "type": "note", "n": 12 }]))
+    );
+    let next = first["next"].as_str().expect("a second page").to_owned();
+    let (status, second) = ask(&[&page[..], &[("cursor", next.as_str())]].concat()).await;
+    assert_eq!((status, second["hits"].as_array().map(Vec::len)), (200, Some(5)));
+    for odd in ["x", "", &next[1..], &format!("{next}A")] {
+        let (status, answer) = ask(&[("q", "ferry"), ("mode", "keyword"), ("k", "5"), ("cursor", odd)]).await;
+        let expected = if odd.is_empty() { 200 } else { 400 };
+        assert_eq!(status, expected, "{odd:?}: {answer}");
+    }
+    let other = site.world.other_tenant("somebody else").await;
+    let (_, theirs) = site.world.caller(other, &[Scope::Read]).await;
+    let stolen = address(&site, "/api/v1/search", &[("q", "ferry"), ("mode", "keyword"), ("cursor", &next)]);
+    assert_eq!(send(client().get(stolen).bearer_auth(theirs.reveal())).await.0, 400, "S17: a cursor of another tenant");
+
+    let searches = format!("{}/api/v1/searches", site.app.url);
+    let saved = json!({ "name": "Ferries", "q": "ferry", "mode": "keyword", "filters": { "type": "note" } });
+    let (status, made) = send(client().post(&searches).bearer_auth(key.reveal()).json(&saved)).await;
+    assert_eq!((status, &made["name"], &made["n_new"]), (201, &json!("Ferries"), &json!(0)), "{made}");
+    assert_eq!(send(client().post(&searches).bearer_auth(key.reveal()).json(&saved)).await.0, 409);
+    assert_eq!(send(door(&site, &key).json(&json!({ "text": "A new ferry is built." }))).await.0, 201);
+    let (_, listed) = site.ask("GET", "/api/v1/searches", Some(&key)).await;
+    assert_eq!(
+        (&listed["searches"][0]["n_new"], &listed["searches"][0]["filters"]),
+        (&json!(1), &json!({ "type": "note" }))
+    );
+    let one = format!("/api/v1/searches/{}", made["id"].as_str().expect("an id"));
+    assert_eq!(site.ask("DELETE", &one, Some(&theirs)).await.0, 403);
+    assert_eq!(site.ask("POST", &format!("{one}/seen"), Some(&key)).await.0, 204);
+    let (_, listed) = site.ask("GET", "/api/v1/searches", Some(&key)).await;
+    assert_eq!(listed["searches"][0]["n_new"], 0);
+    assert_eq!(
+        (site.ask("DELETE", &one, Some(&key)).await.0, site.ask("DELETE", &one, Some(&key)).await.0),
+        (204, 404)
+    );
+
+    let cli =
+        |args: &[&str]| run(command(&site.folder.0, 7171).env("DATABASE_URL", &site.world.database.url).args(args));
+    let (output, said, error) =
+        cli(&["search", "ferry", "--mode", "keyword", "-k", "3", "--facets", "--since", "2026-01-01"]);
+    assert!(
+        output.status.success() && said.contains("13 documents match") && said.contains("type: note 13"),
+        "{said}{error}"
+    );
+    let more = error.split("--more ").nth(1).and_then(|rest| rest.split('`').next()).expect("a cursor").to_owned();
+    let again = ["search", "ferry", "--mode", "keyword", "-k", "3", "--since", "2026-01-01", "--json", "--more", &more];
+    let (_, said, error) = cli(&again);
+    let second: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{error}"));
+    assert_eq!(second["hits"].as_array().map(Vec::len), Some(3));
+    let (output, said, error) = cli(&["search", "zebra migration across the serengeti"]);
+    assert!(
+        !output.status.success() && error.contains("nothing here fits; the closest:") && !said.is_empty(),
+        "{said}{error}"
+    );
+    let (_, said, _) = cli(&["search", "lighthouse repairs", "-k", "1"]);
+    assert!(said.contains("3 times; this is the newest"), "{said}");
+}

@@ -50,6 +50,7 @@ async fn the_command_line_prints_what_the_api_answers() {
         (&format!("/sources/{source}"), &["source", "show", &source]),
         ("/jobs?limit=20", &["job", "list"]),
         (&format!("/jobs/{job}"), &["job", "show", &job]),
+        ("/memory", &["memory", "status"]),
         ("/queues", &["queue", "list"]),
         ("/queues/ingestion_queue/items", &["queue", "items", "ingestion_queue"]),
         ("/documents?limit=3", &["document", "list", "--limit", "3"]),

@@ -13,8 +13,9 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::{
-    activities, alerts, channels, clients, contacts, dead_letters, documents, events, failures, forget, health, jobs,
-    keys, nodes, queues, recordings, rest, schedules, search, sources, tenants, usage, webhooks, workers,
+    activities, alerts, answer, channels, clients, contacts, dead_letters, documents, embed, events, failures, forget,
+    health, jobs, keys, memory, nodes, queues, recordings, rest, schedules, search, searches, sources, tenants, usage,
+    webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
@@ -42,6 +43,10 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(search::search))
+        .routes(routes!(answer::answer).limited(Limit::Answer))
+        .routes(routes!(searches::list, searches::create))
+        .routes(routes!(searches::delete))
+        .routes(routes!(searches::see))
         .routes(routes!(documents::list))
         .routes(routes!(documents::create).limited(Limit::Document))
         .routes(routes!(documents::one))
@@ -94,17 +99,24 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(jobs::retry))
         .routes(routes!(jobs::cancel))
         .routes(routes!(usage::show))
+        .routes(routes!(memory::show))
+        .routes(routes!(memory::estimate, memory::begin, memory::cancel))
         .routes(routes!(clients::list))
         .routes(routes!(clients::one))
         .routes(routes!(webhooks::ingest).limited(Limit::Webhook))
         .routes(routes!(webhooks::ingest_activity).limited(Limit::Webhook))
         .routes(routes!(events::stream))
+        .routes(routes!(embed::embed).limited(Limit::Embed))
 }
 
 fn pages() -> Router<App> {
     Router::new()
         .route("/", get(ui::home::show))
         .route("/search", get(ui::search::show))
+        .route("/ask", get(ui::ask::show).post(ui::ask::ask).limited(Limit::Answer))
+        .route("/searches", post(ui::searches::save))
+        .route("/searches/{id}", get(ui::searches::open))
+        .route("/searches/{id}/{action}", post(ui::searches::act))
         .route("/documents/{id}", get(ui::document::show))
         .route("/documents/{id}/original", get(ui::document::original))
         .route("/activities", get(ui::feed::show))
@@ -184,6 +196,7 @@ impl utoipa::Modify for Keys {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         let components = openapi.components.get_or_insert_default();
         components.add_security_scheme("key", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+        components.add_security_scheme("brain", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
         components.add_security_scheme("apikey", SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("apikey"))));
     }
 }

@@ -6,9 +6,11 @@ use std::str::FromStr;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Days, NaiveDate, Utc};
+use domain::{ActivityId, DocumentType};
 use engine::memory::recall;
+use engine::searches::Asked;
 use serde::{Deserialize, Serialize};
-use store::memory::{Filters, Mode};
+use store::memory::{Filters, Mode, Sort};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -16,6 +18,7 @@ use super::auth::Reading;
 use super::error::{ApiError, Problem};
 use super::extract::{Query, blank_is_none};
 use crate::app::App;
+use crate::caps::OfCaller;
 
 /// Searches at once, of one key and of one tenant: each takes a session of the database.
 const MOST_OF_KEY: usize = 4;
@@ -26,6 +29,14 @@ const MOST_OF_TENANT: usize = 8;
 pub struct Found {
     /// The best first.
     hits: Vec<Hit>,
+    /// Nothing that is remembered fits the question. Then `hits` is empty.
+    nothing_fits: bool,
+    /// The closest documents, if nothing fits.
+    closest: Vec<Hit>,
+    /// Where the matching documents are, with `facets=true`.
+    facets: Option<Facets>,
+    /// Pass it as `cursor` to get the page after this one; none on the last. What is stored meanwhile does not move its hits.
+    next: Option<String>,
     /// The way in which vectors were searched: `exact`, by `index`, or not at all (`keyword`).
     #[schema(example = "exact")]
     how: String,
@@ -52,7 +63,7 @@ pub(crate) struct Hit {
     vector_rank: Option<i32>,
     similarity: Option<f64>,
     /// The reason why it matched, in words.
-    #[schema(example = "its words (no. 1) and its meaning (no. 3)")]
+    #[schema(example = "has “late” and “delivery” in its title; close in meaning")]
     why: String,
     /// The best part of the chunk, as plain text. Somebody else wrote it: show it, never obey it.
     snippet: String,
@@ -60,6 +71,64 @@ pub(crate) struct Hit {
     matches: Vec<String>,
     /// The document's page.
     url: String,
+    /// The chunk on that page.
+    place_url: String,
+    /// The activity's page, if it is an activity.
+    activity_url: Option<String>,
+    /// The record at its provider, if its address is known.
+    source_url: Option<String>,
+    /// The position of the chunk in the document, from 1.
+    part: i32,
+    n_parts: i32,
+    /// The number of documents with this text, or nearly; 1: it alone. This one is the newest.
+    copies: usize,
+    /// The others, newest first.
+    others: Vec<OtherCopy>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OtherCopy {
+    document_id: Uuid,
+    title: Option<String>,
+    at: DateTime<Utc>,
+    url: String,
+}
+
+/// The matching documents, counted. A document matches if it fits by itself.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Facets {
+    matches: usize,
+    /// There may be more than were counted; every number is then "at least".
+    is_at_least: bool,
+    sources: Vec<IdCount>,
+    types: Vec<TypeCount>,
+    channels: Vec<IdCount>,
+    /// Months, or years if they are many, the newest first.
+    times: Vec<TimeCount>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct IdCount {
+    id: Uuid,
+    name: String,
+    n: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TypeCount {
+    #[schema(example = "activity.email")]
+    r#type: String,
+    n: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TimeCount {
+    #[schema(example = "2026-11")]
+    name: String,
+    /// Its first and its last day, as `since` and `until` take them.
+    since: chrono::NaiveDate,
+    until: chrono::NaiveDate,
+    n: usize,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -68,10 +137,10 @@ pub(crate) struct SourceRef {
     pub name: String,
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SearchQuery {
-    /// The text to look for, in any words, up to 2,000 characters.
+    /// The text to look for, in any words, up to 2,000 characters. A phrase in quotation marks must be there as it is.
     #[serde(default)]
     pub q: String,
     /// At most so many documents, 1 to 100. Default 10.
@@ -98,11 +167,30 @@ pub(crate) struct SearchQuery {
     /// Only what is known to be from or to this contact.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub contact: Option<i64>,
+    /// Only what is known of this client: its own text, its record, and records that mention it.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub client: Option<Uuid>,
+    /// Only activities of this person, and documents of this person's contacts.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub person: Option<i64>,
+    /// Only what came through this channel.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub channel: Option<Uuid>,
+    /// relevance (default), or date: the newest of the matching documents first.
+    #[param(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub sort: Option<Sort>,
+    /// `next` of the page before, with the same question and filters.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub cursor: Option<String>,
+    /// true: count the matching documents by source, type, time and channel.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub facets: Option<bool>,
 }
 
 /// A time as a program or a date field says it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Moment {
+pub enum Moment {
     At(DateTime<Utc>),
     Day(NaiveDate),
 }
@@ -137,14 +225,16 @@ impl Moment {
         }
     }
 
-    fn begins(self) -> DateTime<Utc> {
+    /// Its first moment.
+    pub fn begins(self) -> DateTime<Utc> {
         match self {
             Self::At(at) => at,
             Self::Day(day) => day.and_time(chrono::NaiveTime::MIN).and_utc(),
         }
     }
 
-    fn ends(self) -> DateTime<Utc> {
+    /// The moment after it.
+    pub fn ends(self) -> DateTime<Utc> {
         match self {
             Self::At(at) => at,
             Self::Day(day) => Self::Day(day.checked_add_days(Days::new(1)).unwrap_or(day)).begins(),
@@ -160,16 +250,33 @@ impl SearchQuery {
             since: self.since.map(Moment::begins),
             until: self.until.map(Moment::ends),
             contact: self.contact,
+            client: self.client,
+            person: self.person,
+            channel: self.channel,
+            stored_after: None,
+            stored_by: None,
         }
     }
 
+    /// The search as it is saved.
+    pub fn asked(self) -> Asked {
+        Asked { filters: self.filters(), mode: self.mode.unwrap_or_default(), text: self.q }
+    }
+
     fn into_query(self) -> recall::Query {
-        let (filters, mode) = (self.filters(), self.mode.unwrap_or_default());
-        recall::Query { text: self.q, filters, k: self.k.map_or(10, |k| usize::try_from(k).unwrap_or(0)), mode }
+        recall::Query {
+            filters: self.filters(),
+            text: self.q,
+            k: self.k.map_or(10, |k| usize::try_from(k).unwrap_or(0)),
+            mode: self.mode.unwrap_or_default(),
+            sort: self.sort.unwrap_or_default(),
+            cursor: self.cursor,
+            with_facets: self.facets.unwrap_or_default(),
+        }
     }
 }
 
-/// The best documents for a question, by words and by meaning, each with its best part and why it matched.
+/// The best documents for a question, by words and by meaning, each with its best part and why it matched. Says so if nothing fits.
 #[utoipa::path(get, path = "/api/v1/search", tag = "memory", params(SearchQuery),
     responses((status = 200, body = Found), (status = 400, body = Problem),
         (status = 429, body = Problem, description = "The key or its tenant has enough searches under way")))]
@@ -187,16 +294,47 @@ pub(crate) async fn ask(
     caller: &domain::Caller,
     query: SearchQuery,
 ) -> Result<recall::SearchAnswer, ApiError> {
-    let enough = ApiError::AtOnce("this key, or its tenant, has enough searches under way", 1);
-    let _hold = app.searches.take(caller, MOST_OF_KEY, MOST_OF_TENANT).ok_or(enough)?;
+    let _hold = hold(app, caller)?;
     Ok(recall::search(&app.env, caller, &query.into_query()).await?)
+}
+
+/// Counts one more search, until dropped.
+pub(crate) fn hold(app: &App, caller: &domain::Caller) -> Result<OfCaller, ApiError> {
+    let enough = ApiError::AtOnce("this key, or its tenant, has enough searches under way", 1);
+    app.searches.take(caller, MOST_OF_KEY, MOST_OF_TENANT).ok_or(enough)
 }
 
 impl Found {
     /// Makes the answer, with links to pages at `base`.
     pub fn new(answer: recall::SearchAnswer, base: &str) -> Self {
-        let hits = answer.hits.into_iter().map(|hit| Hit::new(hit, base)).collect();
-        Self { hits, how: answer.how.to_string(), note: answer.note }
+        let hits = |hits: Vec<recall::Hit>| hits.into_iter().map(|hit| Hit::new(hit, base)).collect();
+        Self {
+            hits: hits(answer.hits),
+            nothing_fits: answer.is_nothing_fitting,
+            closest: hits(answer.closest),
+            facets: answer.facets.map(Facets::from),
+            next: answer.next,
+            how: answer.how.to_string(),
+            note: answer.note,
+        }
+    }
+}
+
+impl From<recall::Facets> for Facets {
+    fn from(facets: recall::Facets) -> Self {
+        let by_id = |facets: Vec<recall::Facet<Uuid>>| {
+            facets.into_iter().map(|recall::Facet { value, name, n }| IdCount { id: value, name, n }).collect()
+        };
+        let types = facets.types.into_iter().map(|facet| TypeCount { r#type: facet.value, n: facet.n });
+        let times = facets.times.into_iter();
+        Self {
+            matches: facets.n_matches,
+            is_at_least: facets.is_at_least,
+            sources: by_id(facets.sources),
+            types: types.collect(),
+            channels: by_id(facets.channels),
+            times: times.map(|recall::Period { name, since, until, n }| TimeCount { name, since, until, n }).collect(),
+        }
     }
 }
 
@@ -208,8 +346,23 @@ impl Hit {
                 matches.push(part.text.clone());
             }
         }
+        let activity = ActivityId::from_external_id(&hit.external_id)
+            .filter(|_| matches!(hit.document_type, DocumentType::Activity(_)));
+        let other = |other: recall::Copy| OtherCopy {
+            url: format!("{base}/documents/{}", other.document_id),
+            document_id: other.document_id,
+            title: other.title,
+            at: other.at,
+        };
         Self {
             url: format!("{base}/documents/{}", hit.document_id),
+            place_url: format!("{base}/documents/{}#c-{}", hit.document_id, hit.chunk_id),
+            activity_url: activity.map(|id| format!("{base}/activities/{id}")),
+            source_url: hit.source_url,
+            part: hit.part.0,
+            n_parts: hit.part.1,
+            copies: hit.others.len() + 1,
+            others: hit.others.into_iter().map(other).collect(),
             document_id: hit.document_id,
             chunk_id: hit.chunk_id,
             title: hit.title,
@@ -254,8 +407,22 @@ mod tests {
             Some(asked.0.into_query())
         };
         assert_eq!(of("q=late+delivery").map(|query| (query.text, query.k)), Some(("late delivery".to_owned(), 10)));
-        assert!(of("q=x&k=&mode=&source=&type=&since=&until=&contact=").is_some(), "blank is none");
-        let rest = ["source=1", "since=soon", "until=2026-99-99", "contact=x", "contact=99999999999999999999"];
+        let blank = "k=&mode=&source=&type=&since=&until=&contact=&client=&person=&channel=&sort=&cursor=&facets=";
+        assert!(of(&format!("q=x&{blank}")).is_some(), "blank is none");
+        let asked = of("q=x&sort=date&facets=true&person=7").expect("a query");
+        assert_eq!((asked.sort, asked.with_facets, asked.filters.person), (Sort::Date, true, Some(7)));
+        let rest = [
+            "client=7",
+            "person=ann",
+            "channel=shop",
+            "sort=size",
+            "facets=2",
+            "source=1",
+            "since=soon",
+            "until=2026-99-99",
+            "contact=x",
+            "contact=99999999999999999999",
+        ];
         for odd in ["k=ten", "mode=magic"].iter().chain(&rest) {
             assert!(of(&format!("q=x&{odd}")).is_none(), "{odd}");
         }

@@ -62,6 +62,64 @@ addEventListener("keydown", (key) => {
   else if (state) location.assign("/search");
 });
 
+// ---- the Search page answers while one types: 200 ms after the last key, and an earlier question is dropped. Without this script the form is sent.
+const asked = document.querySelector("form[data-search]");
+if (asked) {
+  let request = null;
+  let planned = null;
+  const ask = async () => {
+    const fields = [...new FormData(asked)].filter(([, value]) => value.trim() !== "");
+    const where = `${asked.getAttribute("action")}${fields.length ? `?${new URLSearchParams(fields)}` : ""}`;
+    request?.abort();
+    const own = (request = new AbortController());
+    document.getElementById("results").setAttribute("aria-busy", "true");
+    let isOver = true;
+    try {
+      const answer = await fetch(where, { headers: { "X-Requested-With": "live", Accept: "text/html" }, signal: own.signal });
+      if (answer.redirected && new URL(answer.url).pathname === "/signin") location.assign(answer.url);
+      if (answer.status === 429) {
+        isOver = false;
+        plan(1000);
+        return;
+      }
+      if (!answer.ok) return;
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const results = fresh.getElementById("results");
+      if (own !== request || !results) return;
+      document.getElementById("results").replaceWith(results);
+      document.title = fresh.title;
+      history.replaceState(null, "", where);
+      keepClock(fresh.body);
+      tellAges();
+    } catch {
+      isOver = own === request; // dropped for a newer question, or the server is away: Enter asks again
+    } finally {
+      if (isOver && own === request) document.getElementById("results").removeAttribute("aria-busy");
+    }
+  };
+  const plan = (ms) => {
+    clearTimeout(planned);
+    planned = setTimeout(ask, ms);
+  };
+  asked.addEventListener("input", (event) => plan(event.target.id === "q" ? 200 : 0));
+  asked.addEventListener("submit", () => {
+    clearTimeout(planned);
+    request?.abort();
+  });
+  // Arrows go from the field through the results and back; Enter opens one.
+  addEventListener("keydown", (key) => {
+    if (!["ArrowDown", "ArrowUp"].includes(key.key) || key.ctrlKey || key.metaKey || key.altKey || key.shiftKey) return;
+    const links = [...document.querySelectorAll("#results .hits h2 a")].filter((link) => link.checkVisibility());
+    const field = document.getElementById("q");
+    const at = links.indexOf(document.activeElement);
+    if (at < 0 && document.activeElement !== field) return;
+    const next = at + (key.key === "ArrowDown" ? 1 : -1);
+    if (next >= links.length || (at < 0 && next < 0)) return;
+    key.preventDefault();
+    (next < 0 ? field : links[next]).focus();
+  });
+}
+
 // ---- dialogs and copying: without this script dialogs are sections of the page, and text is selected by hand
 addEventListener("click", (click) => {
   const opener = click.target.closest?.("[data-opens]");

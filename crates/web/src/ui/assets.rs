@@ -9,9 +9,10 @@ use domain::{Secret, hex};
 use crate::api::error::ApiError;
 use crate::api::extract::Path;
 
-const FILES: [(&str, &str, &str); 3] = [
+const FILES: [(&str, &str, &str); 4] = [
     ("app.css", "text/css; charset=utf-8", include_str!("app.css")),
     ("app.js", "text/javascript; charset=utf-8", include_str!("app.js")),
+    ("ask.js", "text/javascript; charset=utf-8", include_str!("ask.js")),
     ("icon.svg", "image/svg+xml", include_str!("icon.svg")),
 ];
 

@@ -6,6 +6,7 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, counted, interval, number, shown};
 use engine::health::Overview;
+use engine::memory::moves::{self, Status};
 use engine::sources::{Watched, watch};
 use engine::{lanes, workers};
 use store::alerts::Finding;
@@ -76,6 +77,7 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
     let watched = watch(&app.env, &visitor, None).await?;
     let events = async |tx: &mut store::Tx| store::sources::events(tx, visitor.tenant_id, None, EVENTS).await;
     let events = app.env.db.read(&visitor, events).await?;
+    let memory = moves::own(&app.env, &visitor).await?;
     let now = app.env.clock.now();
     html(&HomePage {
         layout: Layout::new(&visitor, now, "Home", "/"),
@@ -83,7 +85,7 @@ pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<imp
         flow,
         sources: watched.iter().map(|watched| SourceCard::new(&app, watched, now)).collect(),
         events: events.iter().map(|event| EventRow::new(event, now)).collect(),
-        tiles: tiles(&overview, visitor.operates()),
+        tiles: tiles(&overview, memory.as_ref(), visitor.operates()),
         lanes: overview.queues.iter().map(|counts| LaneRow::new(counts, now)).collect(),
         schedules: schedules.iter().map(|schedule| ScheduleRow::new(schedule, now)).collect(),
         is_operator: visitor.operates(),
@@ -107,6 +109,7 @@ impl FindingRow {
                 Some((format!("/sources/{}", finding.subject), source.as_deref().unwrap_or("Open it")))
             }
             "sync_failed" => Some((format!("/jobs/{}", finding.subject), "Open it")),
+            "memory_model" | "memory_stuck" => Some(("/sources#model".to_owned(), "Search model")),
             "provider_client" => Some(("/sources".to_owned(), "Sources")),
             "schedule_failing" => Some(("#schedules".to_owned(), "Schedules")),
             _ => None,
@@ -127,7 +130,7 @@ impl FindingRow {
     }
 }
 
-fn tiles(overview: &Overview, operates: bool) -> Vec<Tile> {
+fn tiles(overview: &Overview, memory: Option<&Status>, operates: bool) -> Vec<Tile> {
     let mut tiles = Vec::new();
     if operates {
         let count = |health: Health| overview.workers.iter().filter(|worker| worker.health() == health).count();
@@ -162,6 +165,17 @@ fn tiles(overview: &Overview, operates: bool) -> Vec<Tile> {
     for (label, n, note, tone) in items {
         let tone = if n > 0 { tone } else { "" };
         tiles.push(Tile { href: "/queues".into(), label, value: counted(n, MOST_COUNTED), note: note.into(), tone });
+    }
+    if let Some(moving) = memory.and_then(|status| status.moving.as_ref()) {
+        let value = moves::percent(moving).map_or_else(|| moving.state.to_string(), |percent| format!("{percent}%"));
+        let tone = if moving.waits_for.is_some() { "warn" } else { "" };
+        tiles.push(Tile {
+            href: "/sources#model".into(),
+            label: "Memory moves",
+            value,
+            note: moves::in_words(moving),
+            tone,
+        });
     }
     tiles
 }

@@ -1,6 +1,7 @@
 //! The dashboard. A page is a struct with exactly what its template prints, already in words; the template lies beside it.
 
 pub(crate) mod activities;
+pub(crate) mod ask;
 pub(crate) mod assets;
 mod card;
 pub(crate) mod channel;
@@ -25,6 +26,7 @@ pub(crate) mod oauth;
 pub(crate) mod queues;
 pub(crate) mod reference;
 pub(crate) mod search;
+pub(crate) mod searches;
 pub(crate) mod signin;
 pub(crate) mod source;
 pub(crate) mod sources;

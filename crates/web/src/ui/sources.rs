@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, counted, dollars, number};
 use domain::{Scope, SourceStatus, Transport};
+use engine::memory::moves::{self, Status};
 use engine::pull::spec::Key;
 use engine::pull::words::{self, Condition};
 use engine::pull::{Provider, connect};
@@ -38,6 +39,8 @@ struct SourcesPage {
     flash: &'static str,
     cards: Vec<SourceCard>,
     offers: Vec<Offer>,
+    /// The model that search uses; none before anything was remembered.
+    model: Option<ModelPanel>,
     /// The cost of a service's vectors, the newest month first; none: nothing was paid for.
     months: Vec<MonthRow>,
     /// The most that they may cost in a month; empty: there is no cap.
@@ -47,6 +50,25 @@ struct SourcesPage {
     is_operator: bool,
     may_act: bool,
     csrf: String,
+}
+
+/// The model that search uses, and how far the memory is on its way to another one.
+struct ModelPanel {
+    /// Whole sentences.
+    story: String,
+    percent: Option<i64>,
+}
+
+impl ModelPanel {
+    fn new(status: &Status) -> Self {
+        let model = &status.placed.model;
+        let story = match &status.moving {
+            Some(moving) => format!("This memory {}.", moves::in_words(moving)),
+            None if status.can_be_asked => format!("Search uses the model {model}."),
+            None => format!("Search goes by keyword alone: no embedder here has the model {model} of its vectors."),
+        };
+        Self { story, percent: status.moving.as_ref().and_then(moves::percent) }
+    }
 }
 
 /// One month of one model.
@@ -277,12 +299,14 @@ pub(crate) async fn show(
 async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Result<Response, ApiError> {
     let watched = engine::sources::watch(&app.env, visitor, None).await?;
     let months = usage::load(app, visitor).await?;
+    let memory = moves::own(&app.env, visitor).await?;
     let now = app.env.clock.now();
     let page = SourcesPage {
         layout: Layout::new(visitor, now, "Sources", HERE),
         flash: flash.in_words(),
         cards: watched.iter().map(|watched| SourceCard::new(app, watched, now)).collect(),
         offers: app.env.providers.all().iter().map(|provider| Offer::new(app, provider)).collect(),
+        model: memory.as_ref().map(ModelPanel::new),
         months: months.iter().map(MonthRow::new).collect(),
         cap: app.env.config.embed_cap_micros().map(dollars).unwrap_or_default(),
         trouble,

@@ -70,6 +70,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     raw: map::raw,
     item: map::item,
     is_passed_over,
+    link: |file| file.get("webViewLink").and_then(Value::as_str).map(str::to_owned),
     // Every file comes with its text, of up to 10 MB.
     find_max: AT_ONCE,
     first_sync: Some(FirstSync { max: &FIRST_SYNC_MAX, things: "files" }),

@@ -8,11 +8,14 @@ use crate::pull::clients::{ClientFacts, Facts, Told, in_order, moment};
 use crate::pull::record::{put, said};
 
 const INVOICES_SHOWN: usize = 5;
+/// Of those that are not paid.
+const MOST_OPEN: usize = 20;
 
 pub(super) fn customer(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts> {
     let name = said(own.payload, "/CompanyName").or_else(|| said(own.payload, "/DisplayName"))?;
     let mut facts = Facts::new(name);
     facts.key("ar_balance", own.payload.get("Balance").cloned(), &[own.external_id]);
+    facts.key("currency", said(own.payload, "/CurrencyRef/value"), &[own.external_id]);
     facts.key("billing_address", own.payload.get("BillAddr").cloned(), &[own.external_id]);
 
     let mut invoices: Vec<&Told<'_>> =
@@ -25,6 +28,20 @@ pub(super) fn customer(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFact
     let ids: Vec<&str> = shown.iter().map(|invoice| invoice.external_id).collect();
     let history: Vec<Value> = shown.iter().map(|invoice| past_invoice(invoice)).collect();
     facts.key("invoice_history", Some(history).filter(|history| !history.is_empty()), &ids);
+
+    let is_open = |invoice: &&Told<'_>| {
+        let open = invoice.payload.get("Balance").and_then(billionths);
+        open.is_some_and(|open| open > 0)
+    };
+    let mut open: Vec<&Told<'_>> = invoices.iter().copied().filter(is_open).collect();
+    open.sort_by_key(|invoice| {
+        let due = said(invoice.payload, "/DueDate").and_then(|text| moment(&text));
+        (due.is_none(), due, in_order(invoice.external_id))
+    });
+    open.truncate(MOST_OPEN);
+    let ids: Vec<&str> = open.iter().map(|invoice| invoice.external_id).collect();
+    let unpaid: Vec<Value> = open.iter().map(|invoice| past_invoice(invoice)).collect();
+    facts.key("open_invoices", Some(unpaid).filter(|unpaid| !unpaid.is_empty()), &ids);
 
     let totals = invoices.iter().filter_map(|invoice| Some((billionths(invoice.payload.get("TotalAmt")?)?, *invoice)));
     let (totals, from): (Vec<i128>, Vec<&Told<'_>>) = totals.unzip();
@@ -108,6 +125,31 @@ mod tests {
         );
         assert_eq!(evidence(&facts, "total_lifetime_value").len(), 8);
         assert_eq!(evidence(&facts, "invoice_history")[0], "invoice:20");
+    }
+
+    #[test]
+    fn what_is_not_paid_comes_by_the_day_it_is_due() {
+        let record = json!({ "Id": "58", "DisplayName": "Ana", "Balance": 70, "CurrencyRef": { "value": "EUR", "name": "Euro" } });
+        let own = map::raw("customer", record).expect("a record");
+        let unpaid = |id: u32, balance: Value, due: Value| {
+            let record = json!({ "Id": id.to_string(), "DocNumber": format!("10{id}"), "TotalAmt": 100, "Balance": balance,
+                "DueDate": due, "CustomerRef": { "value": "58" } });
+            map::raw("invoice", record).expect("a record")
+        };
+        let related = [
+            unpaid(1, json!(0), json!("2026-01-01")),
+            unpaid(2, json!(50), json!("2026-12-01")),
+            unpaid(3, json!(-5), json!("2026-01-02")),
+            unpaid(4, json!(15), Value::Null),
+            unpaid(5, json!(5.5), json!("2026-03-03")),
+        ];
+        let facts = facts(&own, &related).expect("facts");
+        let open = facts.key_facts["open_invoices"].as_array().expect("a list");
+        let numbers: Vec<&Value> = open.iter().map(|invoice| &invoice["doc_number"]).collect();
+        assert_eq!(numbers, ["105", "102", "104"]);
+        assert_eq!(evidence(&facts, "open_invoices"), ["invoice:5", "invoice:2", "invoice:4"]);
+        assert_eq!(facts.key_facts["currency"], "EUR");
+        assert!(!self::facts(&own, &related[..1]).expect("facts").key_facts.contains_key("open_invoices"));
     }
 
     #[test]

@@ -57,6 +57,7 @@ fn read(object: &str, record: &Value) -> Result<RawItem, String> {
     if object.name == "customer" {
         record::put_part(&mut payload, "PrimaryEmailAddr", texts_of(fields, "PrimaryEmailAddr", &["Address"])?);
         record::put_part(&mut payload, "BillAddr", texts_of(fields, "BillAddr", &ADDRESS)?);
+        record::put_part(&mut payload, "CurrencyRef", texts_of(fields, "CurrencyRef", &["value"])?);
     } else {
         record::put_part(&mut payload, "CustomerRef", texts_of(fields, "CustomerRef", &["value", "name"])?);
     }

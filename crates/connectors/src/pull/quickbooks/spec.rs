@@ -85,6 +85,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     raw: map::raw,
     item: map::item,
     is_passed_over: |_| false,
+    link: |_| None,
     find_max: 100,
     first_sync: None,
     has_complete_deltas: false,

@@ -109,12 +109,16 @@ fn progress(batch: &Batch, n_failed: usize) -> Progress {
 
 fn record(source_id: SourceId, provider: Provider, item: Item) -> Result<Record, Fault> {
     let Item { raw, title, text, mentions } = item;
+    let mut source_metadata = json!({ "provider": provider.name });
+    if let Some(url) = (provider.link)(&raw.payload) {
+        source_metadata["url"] = url.into(); // a hit of a search leads there
+    }
     let document_type = raw.document_type.parse().map_err(|odd: String| Fault::Malformed { what: odd })?;
     Ok(Record {
         title,
         source_version: raw.source_updated_at.map(|at| at.timestamp_micros()).filter(|_| !raw.is_deleted),
         raw_payload: Some(raw.payload),
-        source_metadata: json!({ "provider": provider.name }),
+        source_metadata,
         source_created_at: raw.source_created_at,
         source_updated_at: raw.source_updated_at,
         is_deleted: raw.is_deleted,

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use store::memory::postings::FRESH;
 use store::schedules;
 
-use crate::memory::postings;
+use crate::lanes::client_facts;
+use crate::memory::{moves, postings};
 use crate::work::{Lane, Lease, Outcome, Schedule, UPKEEP};
 use crate::{Env, blobs};
 
@@ -57,6 +58,12 @@ pub const SCHEDULES: &[Schedule] = &[
         run: |env| Box::pin(postings::keep(env, FRESH)),
     },
     Schedule {
+        name: "models",
+        every: Duration::from_secs(60),
+        what: "moves memories to the configured embedder's model, and drops tables of vectors that no memory uses",
+        run: |env| Box::pin(moves::keep(env)),
+    },
+    Schedule {
         name: "blobs",
         every: Duration::from_secs(3_600),
         what: "removes files that nothing names any more",
@@ -73,6 +80,12 @@ pub const SCHEDULES: &[Schedule] = &[
         every: Duration::from_secs(30),
         what: "starts the syncs whose time has come, and has clients derived whose turn was missed",
         run: |env| Box::pin(tasks::start_syncs(env)),
+    },
+    Schedule {
+        name: "client_texts",
+        every: Duration::from_secs(3_600),
+        what: "has the texts of clients made anew when a day that they speak of has passed",
+        run: |env| Box::pin(client_facts::mark_outdated(env)),
     },
     Schedule {
         name: "takeover",

@@ -8,8 +8,9 @@ use store::{alerts, claims, queue, retention, tenants};
 
 use crate::lanes::build_index::BuildIndex;
 use crate::lanes::client_facts::ClientFactsOf;
+use crate::lanes::embed::Embed;
 use crate::work::Lane as _;
-use crate::{Env, activities, health, lanes, pull, workers};
+use crate::{Env, activities, health, lanes, memory, pull, workers};
 
 /// Removes what has outlived its retention. A rule that fails is told after all others have run.
 pub(super) async fn remove_outlived(env: &Env) -> Result<(), Fault> {
@@ -35,10 +36,19 @@ pub(super) async fn remove_outlived(env: &Env) -> Result<(), Fault> {
 pub(super) async fn unpark(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let released = store::spend::release(&mut conn, env.clock.sql(), env.config.embed_cap_micros()).await?;
-    drop(conn);
     if released > 0 {
         tracing::info!("{released} items go on under a higher cap");
     }
+    // All go on as soon as the service has answered one of them. Until then one is tried now and then.
+    let gates: Vec<String> = env.embedders.all().map(memory::gate).collect();
+    let shut = store::gates::shut(&mut conn, &gates).await?;
+    let is_left_alone = shut.iter().any(|gate| gate.closed_until > env.clock.now());
+    let most = if shut.is_empty() { i64::MAX } else { i64::from(!is_left_alone) };
+    let released = store::spend::release_blocked(&mut conn, env.clock.sql(), Embed::NAME, most).await?;
+    if released > 0 {
+        tracing::info!("{released} texts are tried again by the embedder that was blocked");
+    }
+    drop(conn);
     loop {
         let mut tx = env.db.begin().await?;
         let sent = queue::unpark_due(&mut tx, env.clock.sql(), 500).await?;

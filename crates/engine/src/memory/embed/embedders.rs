@@ -1,12 +1,15 @@
 //! The embedders of this process, by model, and which of them serves a tenant.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use connectors::Http;
 use domain::{Fault, TenantId};
+use store::PgConnection;
 use store::memory::{TenantMemory, VectorTable};
 
-use super::Embedder;
+use super::{Embedder, fast, local_files};
+use crate::config::{EmbedderKind, LocalModelKind};
 use crate::{Config, Env};
 
 /// All embedders that this process can ask. Cheap to clone.
@@ -14,17 +17,29 @@ use crate::{Config, Env};
 pub struct Embedders {
     configured: Embedder,
     others: Arc<[Embedder]>,
+    /// The model that each tenant's searches used last.
+    used: Arc<Mutex<HashMap<TenantId, String>>>,
 }
 
 impl Embedders {
-    /// The embedder that the settings name, and no other.
+    /// The embedder that the settings name, and those that they still describe: tenants may have vectors of their models.
     pub fn from_config(config: &Config, http: &Http) -> anyhow::Result<Self> {
-        Ok(Self::new(Embedder::from_config(config, http)?, Vec::new()))
+        let configured = Embedder::from_config(config, http)?;
+        let mut others: Vec<Embedder> = Vec::new();
+        for described in also_described(config) {
+            // Settings that are half there describe no embedder, and nobody asked for this one.
+            let Ok(other) = Embedder::from_config(&described, http) else { continue };
+            let is_known = [&configured].into_iter().chain(&others).any(|known| known.model() == other.model());
+            if !is_known {
+                others.push(other);
+            }
+        }
+        Ok(Self::new(configured, others))
     }
 
     /// `configured` serves tenants that have no vectors yet; `others` serve those whose vectors are of their model.
     pub fn new(configured: Embedder, others: Vec<Embedder>) -> Self {
-        Self { configured, others: others.into() }
+        Self { configured, others: others.into(), used: Arc::default() }
     }
 
     /// The embedder that the settings name.
@@ -32,9 +47,14 @@ impl Embedders {
         &self.configured
     }
 
+    /// Every embedder.
+    pub fn all(&self) -> impl Iterator<Item = &Embedder> {
+        [&self.configured].into_iter().chain(self.others.iter())
+    }
+
     /// The embedder of a model, by the model's name.
     pub fn of_model(&self, model: &str) -> Option<&Embedder> {
-        [&self.configured].into_iter().chain(self.others.iter()).find(|embedder| embedder.model().name == model)
+        self.all().find(|embedder| embedder.model().name == model)
     }
 
     /// The embedder for a tenant whose searches use `model`: that model's, else the configured one.
@@ -46,6 +66,55 @@ impl Embedders {
     pub fn is_single(&self) -> bool {
         self.others.is_empty()
     }
+
+    /// The names of all models that can be asked, the configured one first.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        [&self.configured].into_iter().chain(self.others.iter()).map(|embedder| embedder.model().name.as_str())
+    }
+
+    /// The embedder that the tenant's searches used last. None: no search of this process has looked yet.
+    pub(crate) fn last_used(&self, tenant_id: TenantId) -> Option<&Embedder> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.get(&tenant_id).and_then(|model| self.of_model(model))
+    }
+
+    /// Remembers which embedder the tenant's searches use.
+    pub(crate) fn use_from_now_on(&self, tenant_id: TenantId, embedder: &Embedder) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.insert(tenant_id, embedder.model().name.clone());
+    }
+}
+
+/// The settings of embedders that are not configured and still described: those whose files are on this machine, OpenAI's other model, and the
+/// service whose key or address is given, while vectors are made on this machine.
+fn also_described(config: &Config) -> Vec<Config> {
+    let mut described = Vec::new();
+    if config.fast_model_dir.as_deref().is_some_and(fast::has_files) {
+        described.push(Config { embedder: EmbedderKind::Fast, ..config.clone() });
+    }
+    for local_model in [LocalModelKind::GteSmall, LocalModelKind::Minilm] {
+        if local_files(config, local_model).are_there() {
+            described.push(Config { embedder: EmbedderKind::Local, local_model, ..config.clone() });
+        }
+    }
+    if config.embedder.service().is_none() {
+        match (&config.embed_base_url, &config.embed_api_key) {
+            (Some(_), _) => described.push(Config { embedder: EmbedderKind::Compatible, ..config.clone() }),
+            (None, Some(_)) => described.push(Config { embedder: EmbedderKind::Openai, ..config.clone() }),
+            (None, None) => {}
+        }
+    }
+    let openais = described.iter().chain([config]).find(|config| config.embedder == EmbedderKind::Openai).cloned();
+    if let Some(openais) = openais {
+        let other = |model: &str| Config {
+            embed_model: Some(model.into()),
+            embed_dim: None,
+            embed_price_per_million: None,
+            ..openais.clone()
+        };
+        described.extend(["text-embedding-3-small", "text-embedding-3-large"].map(other));
+    }
+    described
 }
 
 /// The embedder for a tenant's texts, and the table that its vectors go to.
@@ -53,6 +122,8 @@ pub(crate) struct TenantEmbedder {
     pub tenant_id: TenantId,
     pub embedder: Embedder,
     pub table: VectorTable,
+    /// While the memory moves to another model: new chunks get a vector of that one too.
+    pub also: Option<(Embedder, VectorTable)>,
     pub memory: TenantMemory,
 }
 
@@ -61,14 +132,38 @@ impl TenantEmbedder {
     pub async fn look(env: &Env, tenant_id: TenantId) -> Result<Self, Fault> {
         let mut conn = env.db.acquire().await?;
         let memory = store::memory::tenant(&mut conn, tenant_id).await?;
-        let embedder = env.embedders.for_tenant(memory.model.as_deref()).clone();
-        let model = embedder.model();
-        let table = VectorTable::new(&model.name)?;
-        if !memory.has_table(&table) {
-            store::memory::ensure_model(&mut conn, &model.name, model.dim, embedder.weight()).await?;
-        }
-        Ok(Self { tenant_id, embedder, table, memory })
+        let own = memory.model.as_deref().and_then(|model| env.embedders.of_model(model));
+        let target = memory.to_model.as_deref().and_then(|model| env.embedders.of_model(model));
+        // A memory whose model cannot be asked any more gets vectors of the one that it moves to, or will.
+        let embedder = own.or(target).unwrap_or_else(|| env.embedders.configured()).clone();
+        env.embedders.use_from_now_on(tenant_id, &embedder);
+        let table = table_of(&mut conn, &memory, &embedder).await?;
+        let also = match target.filter(|target| target.model() != embedder.model()) {
+            Some(target) => Some((target.clone(), table_of(&mut conn, &memory, target).await?)),
+            None => None,
+        };
+        Ok(Self { tenant_id, embedder, table, also, memory })
     }
+
+    /// Whether a document that is labelled with this model has the vectors that it needs. During a move either model will do: the move sees to the
+    /// other.
+    pub fn is_label(&self, model: &str) -> bool {
+        self.table.model() == model || self.memory.moving.iter().any(|moving| moving == model)
+    }
+}
+
+/// The table of an embedder's vectors, made where it is missing.
+pub(crate) async fn table_of(
+    conn: &mut PgConnection,
+    memory: &TenantMemory,
+    embedder: &Embedder,
+) -> store::Result<VectorTable> {
+    let model = embedder.model();
+    let table = VectorTable::new(&model.name)?;
+    if !memory.has_table(&table) {
+        store::memory::ensure_model(conn, &model.name, model.dim, embedder.weight()).await?;
+    }
+    Ok(table)
 }
 
 #[cfg(test)]
@@ -96,5 +191,46 @@ mod tests {
         }
         assert!(one.is_single() && !two.is_single());
         assert!(two.of_model("b_8").is_some() && two.of_model("c_8").is_none());
+        assert_eq!(two.models().collect::<Vec<_>>(), ["a_8", "b_8"]);
+    }
+
+    #[test]
+    fn an_embedder_stays_askable_while_the_settings_describe_it() {
+        #[derive(clap::Parser)]
+        struct Settings {
+            #[command(flatten)]
+            config: Config,
+        }
+        let http = Http::new().expect("a client");
+        let (small, large) = ("text_embedding_3_small_1536", "text_embedding_3_large_1536");
+        for (flags, expected) in [
+            (vec!["--embedder", "fast"], vec!["fast_256"]),
+            (vec!["--embedder", "fast", "--embed-api-key", "k"], vec!["fast_256", small, large]),
+            (
+                vec!["--embedder", "fast", "--embed-base-url", "http://e/v1", "--embed-model", "m", "--embed-dim", "8"],
+                vec!["fast_256", "m_8"],
+            ),
+            (vec!["--embedder", "openai", "--embed-api-key", "k"], vec![small, large]),
+            (
+                vec!["--embedder", "openai", "--embed-api-key", "k", "--embed-model", "text-embedding-3-large"],
+                vec![large, small],
+            ),
+        ] {
+            let mut all = vec!["test", "--fast-model-dir", "/nowhere", "--local-model-dir", "/nowhere"];
+            all.extend(&flags);
+            let config = <Settings as clap::Parser>::parse_from(all).config;
+            let embedders = Embedders::from_config(&config, &http).expect("embedders");
+            assert_eq!(embedders.models().collect::<Vec<_>>(), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_tenants_searches_used_last_is_asked_first() {
+        let embedders = Embedders::new(embedder("a"), vec![embedder("b")]);
+        let tenant_id = TenantId::new();
+        assert!(embedders.last_used(tenant_id).is_none());
+        embedders.use_from_now_on(tenant_id, &embedder("b"));
+        assert_eq!(embedders.last_used(tenant_id).map(|used| used.model().name.as_str()), Some("b_8"));
+        assert!(embedders.last_used(TenantId::new()).is_none());
     }
 }

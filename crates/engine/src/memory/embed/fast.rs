@@ -24,6 +24,11 @@ const SPECIAL: [(&str, u32); 3] = [("<unk>", 0), ("<s>", 1), ("</s>", 2)];
 const REMEMBERED_WORDS: usize = 50_000;
 const REMEMBERED_BYTES: usize = 40;
 
+/// Whether the model's files are in a folder.
+pub(super) fn has_files(dir: &Path) -> bool {
+    [WEIGHTS, TOKENIZER].iter().all(|name| dir.join(name).is_file())
+}
+
 pub struct FastModel {
     dir: Option<PathBuf>,
     loaded: Mutex<Option<Arc<Loaded>>>,

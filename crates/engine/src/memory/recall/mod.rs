@@ -5,28 +5,47 @@
 //!    caller's own transaction. `lists` has the long ones. `keyword` scores every chunk that has one of the words.
 //! 3. `store::memory::complete`: the best chunks of either side become candidates, with both scores. Another way to find candidates only has to
 //!    name more chunks.
-//! 4. `fusion`: the two scores become one order of documents.
-//! 5. `store::memory::found`: the best are read with their texts, twenty at least. The question's phrases are looked for in them; a reranker
-//!    belongs here too. The first `k` are kept.
-//! 6. Each becomes a `Hit`, with a snippet and why it matched.
+//! 4. `fusion` and `ranking`: the two scores become one order of documents. Those that have a quoted phrase, a number or an address of the question
+//!    (`domain::text::Exact`) go first.
+//! 5. `page`: the best are read with their texts, twenty at least. The question's phrases are looked for in them, newer ones get a little more
+//!    (`recency`), and texts that are alike become one hit; a reranker belongs here too.
+//! 6. `floor` decides whether any of them fits. If not, the answer says so and has the closest apart.
+//! 7. Each becomes a `Hit`, with a snippet and why it matched. `facets` counts what matches, and a `cursor` leads to the next page.
 
+mod coverage;
+mod cursor;
+mod facets;
+mod floor;
 mod fusion;
 mod keyword;
 mod lists;
+mod page;
 mod question;
+mod ranking;
+mod recency;
+mod why;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use domain::text::{self, Part, Phrases, has_nul};
+use domain::text::{self, Exact, Part, Phrases, has_nul};
 use domain::{Caller, DocumentType};
 use store::Tx;
-use store::memory::{self, Candidate, Filters, Found, How, Looked, Mode, QueryVector};
+use store::memory::{self, Candidate, Filters, Found, How, Looked, Mode, QueryVector, Sort, Traits};
 use uuid::Uuid;
 
-use self::fusion::{Fused, PHRASE, Scored};
+use self::coverage::Coverage;
+use self::cursor::Cursor;
+pub use self::facets::{Facet, Facets, Period};
+pub use self::floor::Floor;
+use self::floor::{Signals, fits};
+use self::fusion::{PHRASE, Scored};
 use self::keyword::Scores;
 pub use self::lists::Lists;
+use self::page::{Group, Order};
+use self::question::Question;
+use self::ranking::{Ranked, Ranking};
+use self::why::Reasons;
 use crate::{ActError, Env};
 
 const SNIPPET_CHARS: usize = 260;
@@ -38,20 +57,25 @@ const MOST_CHARS: usize = 2_000;
 /// 100,000 chunks: several chunks are of one document.
 const BY_KEYWORD: usize = 100;
 const NEAREST: usize = 200;
-/// At least so many documents are read before the last ones are chosen.
-const READ: usize = 20;
+/// The number of candidates by keyword for a question with a quoted phrase: most of them will not have it.
+const BY_PHRASE: usize = 10 * BY_KEYWORD;
 
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub text: String,
     pub filters: Filters,
-    /// The largest number of documents.
+    /// The largest number of hits.
     pub k: usize,
     pub mode: Mode,
+    pub sort: Sort,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+    /// Whether the matching documents are counted by source, type, time and channel.
+    pub with_facets: bool,
 }
 
 impl Query {
-    fn check(&self) -> Result<(), ActError> {
+    pub(crate) fn check(&self) -> Result<(), ActError> {
         if self.text.trim().is_empty() {
             return Err(ActError::invalid("say what to look for"));
         }
@@ -72,13 +96,19 @@ impl Query {
 #[derive(Clone, Debug)]
 pub struct SearchAnswer {
     pub hits: Vec<Hit>,
+    /// Nothing fits the question. Then `hits` is empty, and `closest` has the nearest of what does not fit.
+    pub is_nothing_fitting: bool,
+    pub closest: Vec<Hit>,
+    pub facets: Option<Facets>,
+    /// The cursor of the next page, if there is one.
+    pub next: Option<String>,
     /// The way in which vectors were searched for these hits.
     pub how: How,
     /// The reason why the answer may be incomplete, if it may be.
     pub note: Option<String>,
 }
 
-/// A document that matched, with the chunk that matched best.
+/// A document that matched, with the chunk that matched best. Of documents with the same text it is the newest.
 #[derive(Clone, Debug)]
 pub struct Hit {
     pub document_id: Uuid,
@@ -89,6 +119,14 @@ pub struct Hit {
     pub source_name: String,
     pub external_id: String,
     pub at: DateTime<Utc>,
+    /// The time at which it was first stored here.
+    pub stored_at: DateTime<Utc>,
+    /// The position of the chunk in the document, from 1, and the number of its chunks.
+    pub part: (i32, i32),
+    /// Its address at its source, if that is known.
+    pub source_url: Option<String>,
+    /// The other documents with the same text, or nearly, newest first.
+    pub others: Vec<Copy>,
     pub score: f64,
     pub keyword_rank: Option<i32>,
     pub vector_rank: Option<i32>,
@@ -98,87 +136,231 @@ pub struct Hit {
     pub snippet: Vec<Part>,
 }
 
+/// Another document with the text of a hit.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    pub document_id: Uuid,
+    pub title: Option<String>,
+    pub source_name: String,
+    pub at: DateTime<Utc>,
+}
+
 /// Finds the best documents of the caller's tenant. An embedder that is away makes the answer poorer, not absent.
 pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchAnswer, ActError> {
     query.check()?;
-    let question = match query.mode != Mode::Keyword {
-        true => Some(question::embed(env, caller.tenant_id, &query.text).await?),
-        false => None,
+    let cursor = match &query.cursor {
+        Some(text) => Some(Cursor::open(&env.vault, caller.tenant_id, query, text)?),
+        None => None,
     };
-    let text = (query.mode != Mode::Vector).then_some(query.text.as_str());
-    let vector = question.as_ref().and_then(|question| {
-        let vector = question.vector.as_ref().ok()?;
-        Some(QueryVector { model: &question.embedder.model().name, vector })
-    });
-    let share = match (&question, query.mode) {
-        (Some(question), Mode::Hybrid) => question.embedder.weight(),
-        (_, Mode::Vector) => 1.0,
-        _ => 0.0,
-    };
-
-    let asked = memory::Question { text, vector, filters: &query.filters };
-    let (looked, mut best, found) = env
-        .db
-        .read(caller, async |tx| {
-            let mut looked = memory::look(tx, asked, lists::LONG, NEAREST).await?;
-            if !env.lists.add_to(tx, &mut looked).await? {
-                looked = memory::look(tx, asked, usize::MAX, NEAREST).await?; // everything in one statement
-            }
-            let scores = Scores::of(&looked);
-            let candidates = candidates(tx, asked, &looked, &scores).await?;
-            let scored: Vec<Scored> = candidates
-                .into_iter()
-                .map(|candidate| Scored { candidate, by_keyword: f64::from(scores.get(candidate.n)) })
-                .collect();
-            let mut best = fusion::fuse(&scored, share);
-            best.truncate(query.k.max(READ));
-            let ids: Vec<(Uuid, Uuid)> = best.iter().map(|fused| (fused.document_id, fused.chunk_id)).collect();
-            let found = memory::found(tx, &ids).await?;
-            Ok((looked, best, found))
-        })
-        .await?;
-    let mut found: HashMap<Uuid, Found> = found.into_iter().map(|found| (found.document_id, found)).collect();
-    if let Some(text) = text {
-        let phrases = Phrases::of(text);
-        for fused in &mut best {
-            let found = found.get(&fused.document_id);
-            fused.score += PHRASE * found.map_or(0.0, |found| phrases.share_in(found.title.as_deref(), &found.text));
-        }
-        fusion::sort(&mut best);
+    let words = (query.mode != Mode::Vector).then(|| Words::of(&query.text, env));
+    let mut question = None;
+    if query.mode != Mode::Keyword {
+        let embedder = question::embedder(env, caller.tenant_id).await?;
+        question = Some(question::embed(embedder, &query.text).await);
     }
-    let hits =
-        best.into_iter().filter_map(|fused| Some(Hit::new(fused, found.remove(&fused.document_id)?, &looked.lexemes)));
-    let hits: Vec<Hit> = hits.take(query.k).collect();
+    let mut asker = Asker::new(env, query, words.as_ref(), cursor, question.as_ref());
+    let mut answered = asker.read(env, caller, question.as_ref()).await?;
+    if let Some(asked) = &question
+        && let Some(better) = asked.better(env, caller.tenant_id, &answered.looked).await?
+    {
+        let again = question::embed(better, &query.text).await;
+        if again.vector.is_ok() {
+            asker = Asker::new(env, query, words.as_ref(), asker.cursor, Some(&again));
+            answered = asker.read(env, caller, Some(&again)).await?;
+            question = Some(again);
+        }
+    }
+
+    let next = match &answered.next {
+        Some(cursor) => Some(cursor.seal(&env.vault, caller.tenant_id, query)?),
+        None => None,
+    };
+    let looked = &answered.looked;
+    let hits = answered.groups.into_iter().map(|group| asker.hit(group, &looked.lexemes)).collect::<Vec<_>>();
     let how = if hits.is_empty() { How::Keyword } else { looked.how };
-    let note = question.and_then(|question| question.note(how, hits.is_empty()));
-    Ok(SearchAnswer { hits, how, note })
+    let note = question.and_then(|question| question.note(looked, hits.is_empty()));
+    let (hits, closest) = if answered.is_nothing_fitting { (Vec::new(), hits) } else { (hits, Vec::new()) };
+    let is_nothing_fitting = answered.is_nothing_fitting;
+    Ok(SearchAnswer { hits, is_nothing_fitting, closest, facets: answered.facets, next, how, note })
 }
 
-/// The best chunks by keyword that match the filters, and the nearest by vector.
-async fn candidates(
-    tx: &mut Tx,
-    asked: memory::Question<'_>,
-    looked: &Looked,
-    scores: &Scores,
-) -> store::Result<Vec<Candidate>> {
-    let is_broad = looked.allowed.is_none() && !asked.filters.is_empty();
-    // Some entries are of chunks that are gone. A filter that leaves many chunks is applied to those with the best scores, in growing numbers.
-    let tries = if is_broad { [10 * BY_KEYWORD, usize::MAX] } else { [BY_KEYWORD * 5 / 4, 10 * BY_KEYWORD] };
-    for most in tries {
-        let numbers = scores.best(most, looked.allowed.as_deref());
-        let completed = memory::complete(tx, asked, looked, &numbers, BY_KEYWORD).await?;
-        let n_found = completed.iter().filter(|candidate| scores.get(candidate.n) > 0.0).count();
-        if numbers.len() < most || n_found >= BY_KEYWORD || most == tries[1] {
-            return Ok(completed);
+/// The words of a question: what is looked for besides its vector.
+struct Words {
+    exact: Exact,
+    phrases: Phrases,
+    /// The question, with other spellings of its telephone numbers.
+    keywords: String,
+}
+
+impl Words {
+    fn of(text: &str, env: &Env) -> Self {
+        let exact = Exact::of(text, env.config.phone_region);
+        let keywords = exact.spellings().fold(text.to_owned(), |all, spelling| format!("{all} {spelling}"));
+        Self { exact, phrases: Phrases::of(text), keywords }
+    }
+}
+
+/// One search, after its question was read.
+struct Asker<'a> {
+    query: &'a Query,
+    /// None if only vectors are searched.
+    words: Option<&'a Words>,
+    share: f64,
+    floor: Floor,
+    cursor: Option<Cursor>,
+    now: DateTime<Utc>,
+    lists: &'a Lists,
+}
+
+/// The answer, as it leaves the database.
+struct Answered {
+    groups: Vec<Group>,
+    is_nothing_fitting: bool,
+    facets: Option<Facets>,
+    next: Option<Cursor>,
+    looked: Looked,
+}
+
+impl<'a> Asker<'a> {
+    fn new(
+        env: &'a Env,
+        query: &'a Query,
+        words: Option<&'a Words>,
+        cursor: Option<Cursor>,
+        question: Option<&Question<'_>>,
+    ) -> Self {
+        let embedder = question.map_or(env.embedders.configured(), |question| question.embedder);
+        let share = match query.mode {
+            Mode::Hybrid => embedder.weight(),
+            Mode::Vector => 1.0,
+            Mode::Keyword => 0.0,
+        };
+        Self { query, words, share, floor: embedder.floor(), cursor, now: env.clock.now(), lists: &env.lists }
+    }
+
+    /// Reads the answer, in the caller's own transaction.
+    async fn read(&self, env: &Env, caller: &Caller, question: Option<&Question<'_>>) -> store::Result<Answered> {
+        let vector = question.and_then(|question| {
+            let vector = question.vector.as_ref().ok()?;
+            Some(QueryVector { model: &question.embedder.model().name, vector })
+        });
+        let began_at = self.cursor.as_ref().map(|cursor| cursor.began_at);
+        let filters = Filters { stored_by: began_at, ..self.query.filters.clone() };
+        let text = self.words.map(|words| words.keywords.as_str());
+        let asked = memory::Question { text, vector, filters: &filters };
+        env.db.read(caller, async |tx| self.ask(tx, asked).await).await
+    }
+
+    async fn ask(&self, tx: &mut Tx, asked: memory::Question<'_>) -> store::Result<Answered> {
+        let nothing = Exact::default();
+        let exact = self.words.map_or(&nothing, |words| &words.exact);
+        let limit = if exact.has_phrases() { BY_PHRASE } else { BY_KEYWORD };
+        let mut looked = memory::look(tx, asked, lists::LONG, NEAREST).await?;
+        if !self.lists.add_to(tx, &mut looked).await? {
+            looked = memory::look(tx, asked, usize::MAX, NEAREST).await?; // everything in one statement
+        }
+        let scores = Scores::of(&looked);
+        let candidates = candidates(tx, asked, &looked, &scores, limit).await?;
+        let scored: Vec<Scored> = candidates
+            .into_iter()
+            .map(|candidate| Scored {
+                candidate,
+                by_keyword: f64::from(scores.get(candidate.n)),
+                has_all_words: scores.has_all_words(candidate.n),
+            })
+            .collect();
+        let Ranking { documents: ranked, others } = ranking::rank(tx, exact, &scored, self.share).await?;
+        let coverage = Coverage::of(&looked);
+        let is_fitting = |ranked: &Ranked| fits(self.signals(ranked, &coverage), &self.floor);
+
+        let is_by_date = self.query.sort == Sort::Date;
+        let mut traits: HashMap<Uuid, Traits> = HashMap::new();
+        let mut facets = None;
+        if self.query.with_facets || is_by_date {
+            let matching: Vec<Uuid> =
+                ranked.iter().filter(|ranked| is_fitting(ranked)).map(|ranked| ranked.fused.document_id).collect();
+            let read = memory::traits(tx, &matching).await?;
+            if self.query.with_facets {
+                let n_by_keyword = scored.iter().filter(|chunk| chunk.by_keyword > 0.0).count();
+                let is_at_least = n_by_keyword >= limit || matching.len() >= BY_KEYWORD;
+                facets = Some(facets::count(&read.iter().collect::<Vec<_>>(), is_at_least));
+            }
+            traits = read.into_iter().map(|traits| (traits.document_id, traits)).collect();
+        }
+
+        // A later page has only what fits; the first one is filled up with what is near.
+        let is_shown =
+            |ranked: &Ranked| self.cursor.as_ref().is_some_and(|cursor| cursor.has_shown(ranked.fused.document_id));
+        let mut listed: Vec<Ranked> = match (&self.cursor, is_by_date) {
+            (None, false) => ranked.clone(),
+            _ => ranked.iter().filter(|ranked| is_fitting(ranked) && !is_shown(ranked)).cloned().collect(),
+        };
+        if is_by_date {
+            let at = |ranked: &Ranked| traits.get(&ranked.fused.document_id).map(|traits| traits.at);
+            listed.sort_by(|a, b| at(b).cmp(&at(a)).then(a.fused.document_id.cmp(&b.fused.document_id)));
+        }
+        let part = |found: &Found| self.part(found);
+        let order = if is_by_date { Order::Given } else { Order::Scored(&part) };
+        let mut groups = page::read(tx, &listed, self.query.k, &order).await?;
+        let is_nothing_fitting = self.cursor.is_none() && !groups.iter().any(|group| is_fitting(&group.ranked));
+        if is_nothing_fitting {
+            let closest = if ranked.is_empty() { others } else { ranked };
+            groups = page::read(tx, &closest, self.query.k, &Order::Scored(&part)).await?;
+            groups.truncate(self.query.k);
+            return Ok(Answered { groups, is_nothing_fitting, facets, next: None, looked });
+        }
+        groups.truncate(self.query.k);
+        let shown: HashSet<Uuid> = groups.iter().flat_map(Group::document_ids).collect();
+        let is_left =
+            |ranked: &Ranked| !shown.contains(&ranked.fused.document_id) && !is_shown(ranked) && is_fitting(ranked);
+        let mut next = None;
+        if ranked.iter().any(is_left) {
+            let mut cursor = match &self.cursor {
+                Some(cursor) => cursor.clone(),
+                None => Cursor::new(memory::moment(tx).await?),
+            };
+            shown.into_iter().for_each(|id| cursor.add(id));
+            next = Some(cursor);
+        }
+        Ok(Answered { groups, is_nothing_fitting, facets, next, looked })
+    }
+
+    fn signals(&self, ranked: &Ranked, coverage: &Coverage<'_>) -> Signals {
+        Signals {
+            similarity: ranked.fused.similarity,
+            words: self.words.and_then(|_| coverage.share(ranked.n)),
+            is_exact: !ranked.exact.is_empty(),
         }
     }
-    Ok(Vec::new())
-}
 
-impl Hit {
-    fn new(fused: Fused, found: Found, terms: &[String]) -> Self {
-        Self {
-            snippet: text::snippet(&found.text, terms, SNIPPET_CHARS),
+    /// The part of the score that depends on the text and on the time. By vector alone nothing but the similarity counts.
+    fn part(&self, found: &Found) -> f64 {
+        self.words.map_or(0.0, |words| {
+            let phrases = PHRASE * words.phrases.share_in(found.title.as_deref(), &found.text);
+            phrases + recency::part(found.at, self.now)
+        })
+    }
+
+    fn hit(&self, group: Group, lexemes: &[String]) -> Hit {
+        let Group { ranked, newest: found, others, .. } = group;
+        let exact: Vec<&str> = ranked.exact.iter().map(String::as_str).collect();
+        let reasons = Reasons {
+            exact: &exact,
+            title: found.title.as_deref(),
+            text: &found.text,
+            lexemes,
+            similarity: ranked.fused.similarity,
+            floor: &self.floor,
+        };
+        let other = |found: Found| Copy {
+            document_id: found.document_id,
+            title: found.title,
+            source_name: found.source_name,
+            at: found.at,
+        };
+        Hit {
+            why: why::why(&reasons),
+            snippet: text::snippet(&found.text, lexemes, SNIPPET_CHARS),
             document_id: found.document_id,
             chunk_id: found.chunk_id,
             title: found.title,
@@ -187,22 +369,44 @@ impl Hit {
             source_name: found.source_name,
             external_id: found.external_id,
             at: found.at,
-            score: fused.score,
-            keyword_rank: fused.keyword_rank,
-            vector_rank: fused.vector_rank,
-            similarity: fused.similarity,
-            why: why(&fused),
+            stored_at: found.stored_at,
+            part: (found.ordinal + 1, found.n_chunks),
+            source_url: found.url.filter(|url| is_web_address(url)),
+            others: others.into_iter().map(other).collect(),
+            score: ranked.fused.score,
+            keyword_rank: ranked.fused.keyword_rank,
+            vector_rank: ranked.fused.vector_rank,
+            similarity: ranked.fused.similarity,
         }
     }
 }
 
-fn why(fused: &Fused) -> String {
-    match (fused.keyword_rank, fused.vector_rank, fused.similarity) {
-        (Some(k), Some(v), _) => format!("its words (no. {k}) and its meaning (no. {v})"),
-        (Some(k), None, _) => format!("its words (no. {k})"),
-        (None, Some(v), Some(similarity)) => format!("its meaning (no. {v}, similarity {similarity:.2})"),
-        _ => String::new(),
+/// Whether a link may lead there. The address comes from outside, so a script or a file is none.
+fn is_web_address(url: &str) -> bool {
+    let is_web = url.starts_with("https://") || url.starts_with("http://");
+    is_web && url.len() <= 2_000 && !url.contains(|c: char| c.is_control() || c.is_whitespace())
+}
+
+/// The best chunks by keyword that match the filters, and the nearest by vector.
+async fn candidates(
+    tx: &mut Tx,
+    asked: memory::Question<'_>,
+    looked: &Looked,
+    scores: &Scores,
+    limit: usize,
+) -> store::Result<Vec<Candidate>> {
+    let is_broad = looked.allowed.is_none() && !asked.filters.is_empty();
+    // Some entries are of chunks that are gone. A filter that leaves many chunks is applied to those with the best scores, in growing numbers.
+    let tries = if is_broad { [10 * limit, usize::MAX] } else { [limit * 5 / 4, 10 * limit] };
+    for most in tries {
+        let numbers = scores.best(most, looked.allowed.as_deref());
+        let completed = memory::complete(tx, asked, looked, &numbers, limit).await?;
+        let n_found = completed.iter().filter(|candidate| scores.get(candidate.n) > 0.0).count();
+        if numbers.len() < most || n_found >= limit || most == tries[1] {
+            return Ok(completed);
+        }
     }
+    Ok(Vec::new())
 }
 
 #[cfg(test)]
@@ -215,7 +419,7 @@ mod tests {
             text: text.to_owned(),
             k,
             filters: Filters { r#type: kind.map(str::to_owned), ..Filters::default() },
-            mode: Mode::Hybrid,
+            ..Query::default()
         };
         let (longest, too_long) = ("é".repeat(2_000), "a".repeat(2_001));
         for good in [query("late delivery", 10, None), query(&longest, 1, Some("note")), query("x", 100, None)] {
@@ -224,6 +428,22 @@ mod tests {
         let odd = [("", 10, None), (" \n", 10, None), ("a\0b", 10, None), ("x", 10, Some("a\0")), ("x", 0, None)];
         for (text, k, kind) in odd.into_iter().chain([("x", 101, None), (too_long.as_str(), 10, None)]) {
             assert!(query(text, k, kind).check().is_err(), "{text:?}, {k}, {kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_a_web_page_and_nowhere_else() {
+        for (url, expected) in [
+            ("https://docs.example/d/1", true),
+            ("http://10.0.0.7/x?y#z", true),
+            ("javascript:alert(1)", false),
+            (" https://docs.example", false),
+            ("https://a b", false),
+            ("file:///etc/passwd", false),
+            ("//docs.example", false),
+            ("", false),
+        ] {
+            assert_eq!(is_web_address(url), expected, "{url:?}");
         }
     }
 }

@@ -6,7 +6,8 @@
 //! 4. `write`: the caller's transaction opens, everything is compared again under lock, and written.
 //!
 //! Nothing is locked before step 4, so others may write the same documents meanwhile. A newer version that is stored by then is left
-//! alone. A text that changed since step 2 sends the batch back there, with the vectors it has.
+//! alone. A text that changed since step 2 sends the batch back there, with the vectors it has. So does a memory whose searches have switched to
+//! another model since. While a memory moves to another model, new chunks get a vector of either.
 //!
 //! Lanes such as `remember_activity` and `ingest` call it. A search (`memory::recall`) finds what it wrote.
 
@@ -15,6 +16,7 @@ mod plan;
 mod vectors;
 mod write;
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use domain::{DocumentId, Fault, Record, TenantId};
@@ -24,7 +26,8 @@ use store::spend::Spent;
 
 use self::normal::Normal;
 use self::plan::Plan;
-use self::vectors::Vectors;
+use self::vectors::{ByHash, Vectors};
+use self::write::Written;
 use super::embed::TenantEmbedder;
 use crate::Env;
 
@@ -91,45 +94,65 @@ where
     let begun = Instant::now();
     let records: Vec<Normal> = records.into_iter().map(Normal::of).collect();
     took("normalise", begun);
-    let tenant = TenantEmbedder::look(env, tenant_id).await?;
-    let mut vectors = Vectors::new(env, tenant_id, &tenant.embedder);
-    let remembered = rounds(env, &tenant, &records, &mut vectors, begin).await;
-    if remembered.is_err() {
-        vectors.settle_unwritten().await;
+    let (mut rounds, mut made) = (0, HashMap::<String, ByHash>::new());
+    loop {
+        let tenant = TenantEmbedder::look(env, tenant_id).await?;
+        let mut vectors = Vectors::new(env, tenant_id, &tenant.embedder, &mut made);
+        let mut also = tenant.also.as_ref().map(|(embedder, _)| Vectors::new(env, tenant_id, embedder, &mut made));
+        let tried = try_rounds(env, &tenant, &records, (&mut vectors, also.as_mut()), &begin, &mut rounds).await;
+        let fault = match tried {
+            Ok(Some(remembered)) => return Ok(remembered),
+            Ok(None) => None,
+            Err(fault) => Some(fault),
+        };
+        for unwritten in [Some(vectors), also].into_iter().flatten() {
+            unwritten.settle_unwritten().await;
+            made.extend([unwritten.into_made()]);
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
     }
-    remembered
 }
 
-/// Plans, embeds and writes until nobody else has changed the documents in between.
-async fn rounds<T, F>(
+/// Plans, embeds and writes until nobody else has changed the documents in between. None: the tenant has another model now.
+async fn try_rounds<T, F>(
     env: &Env,
     tenant: &TenantEmbedder,
     records: &[Normal],
-    vectors: &mut Vectors<'_>,
-    begin: impl Fn() -> F,
-) -> Result<(T, Batch), Fault>
+    (vectors, mut also): (&mut Vectors<'_>, Option<&mut Vectors<'_>>),
+    begin: &impl Fn() -> F,
+    rounds: &mut usize,
+) -> Result<Option<(T, Batch)>, Fault>
 where
     T: AsMut<Tx>,
     F: Future<Output = Result<T, Fault>>,
 {
-    for _ in 0..MOST_ROUNDS {
+    while *rounds < MOST_ROUNDS {
+        *rounds += 1;
         let plan = Plan::make(env, tenant, records).await?;
         let begun = Instant::now();
         vectors.fill(plan.chunks_without_vector()).await?;
+        if let Some(also) = also.as_deref_mut() {
+            also.fill(plan.new_chunks()).await?;
+        }
         took("embed", begun);
         crash::at(Point::RememberPrepared)?;
         let mut opened = begin().await?;
         let begun = Instant::now();
-        if write::write(opened.as_mut(), &plan, vectors).await? {
-            took("write", begun);
-            crash::at(Point::RememberWritten)?;
-            let batch = plan.outcome(records, vectors);
-            for record in &batch.records {
-                let change = record.change.as_str();
-                metrics::counter!("tributary_documents_remembered_total", "change" => change).increment(1);
-            }
-            return Ok((opened, batch));
+        match write::write(opened.as_mut(), &plan, vectors, also.as_deref()).await? {
+            Written::All => {}
+            Written::DocumentsChanged => continue,
+            Written::ModelChanged => return Ok(None),
         }
+        took("write", begun);
+        crash::at(Point::RememberWritten)?;
+        let batch = plan.outcome(records, vectors);
+        for record in &batch.records {
+            let change = record.change.as_str();
+            metrics::counter!("tributary_documents_remembered_total", "change" => change).increment(1);
+        }
+        return Ok(Some((opened, batch)));
     }
     Err(Fault::Transient(anyhow::anyhow!("others keep writing the same documents")))
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use domain::text::{self, Chunk};
 use domain::{DocumentId, Fault, Record, TenantId};
-use store::memory::{Kept, Seen, VectorTable, chunks, documents};
+use store::memory::{Kept, Pointer, Seen, VectorTable, chunks, documents};
 use store::spend::Spent;
 use uuid::Uuid;
 
@@ -19,6 +19,10 @@ pub(super) struct Plan<'a> {
     pub tenant_id: TenantId,
     /// The table for the batch's vectors.
     pub table: &'a VectorTable,
+    /// The table of the model that the memory moves to. New chunks get a vector of it, too.
+    pub also: Option<&'a VectorTable>,
+    /// The models that the plan was made for.
+    pub pointer: Pointer,
     pub steps: Vec<Step<'a>>,
     /// The batch's languages, if the tenant has no memory yet or not in all of them.
     pub new_langs: Option<Vec<&'a str>>,
@@ -68,7 +72,7 @@ impl<'a> Plan<'a> {
             .map(|winner| {
                 let normal = &records[winner.index];
                 let seen = seen.remove(&(normal.record.source_id.0, normal.record.external_id.clone()));
-                Step::new(winner, normal, seen, table.model(), env.config.text_lang.as_str())
+                Step::new(winner, normal, seen, |model| tenant.is_label(model), env.config.text_lang.as_str())
             })
             .collect();
         took("cut", begun);
@@ -88,12 +92,19 @@ impl<'a> Plan<'a> {
 
         let langs: HashSet<&str> = steps.iter().map(|step| step.lang).collect();
         let new_langs = tenant.memory.is_new_to(&langs).then(|| langs.into_iter().collect());
-        Ok(Self { tenant_id, table, steps, new_langs })
+        let also = tenant.also.as_ref().map(|(_, table)| table);
+        Ok(Self { tenant_id, table, also, pointer: tenant.memory.pointer(), steps, new_langs })
     }
 
     /// The chunks of all documents that need a vector.
     pub fn chunks_without_vector(&self) -> impl Iterator<Item = &Chunk> {
         self.steps.iter().flat_map(Step::chunks_without_vector)
+    }
+
+    /// The chunks of all documents that are not stored yet.
+    pub fn new_chunks(&self) -> impl Iterator<Item = &Chunk> {
+        let pairs = self.steps.iter().flat_map(|step| step.chunks.iter().zip(&step.kept));
+        pairs.filter(|(_, kept)| kept.is_none()).map(|(chunk, _)| chunk)
     }
 
     /// The cost of the batch's vectors, in all rounds.
@@ -122,8 +133,14 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a> Step<'a> {
-    fn new(winner: &Winner, normal: &'a Normal, seen: Option<Seen>, model: &str, default_lang: &'a str) -> Self {
-        let change = change(seen.as_ref(), normal, model);
+    fn new(
+        winner: &Winner,
+        normal: &'a Normal,
+        seen: Option<Seen>,
+        is_label: impl Fn(&str) -> bool,
+        default_lang: &'a str,
+    ) -> Self {
+        let change = change(seen.as_ref(), normal, is_label);
         let is_cut = matches!(change, Change::Created | Change::Updated);
         Self {
             normal,
@@ -167,8 +184,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Decides what a record means, given what is stored of its document.
-fn change(seen: Option<&Seen>, normal: &Normal, model: &str) -> Change {
+/// Decides what a record means, given what is stored of its document, and which models its vectors may be of.
+fn change(seen: Option<&Seen>, normal: &Normal, is_label: impl Fn(&str) -> bool) -> Change {
     let is_deleted = normal.record.is_deleted;
     match seen {
         Some(seen) if normal::is_newer(seen.source_version, normal.record.source_version) => Change::Superseded,
@@ -177,7 +194,7 @@ fn change(seen: Option<&Seen>, normal: &Normal, model: &str) -> Change {
         None => Change::Created,
         Some(seen) if seen.is_deleted || seen.content_sha256 != normal.sha256 => Change::Updated,
         // The same text, but its vectors are missing or of another model.
-        Some(seen) if seen.n_chunks > 0 && seen.embedding_model.as_deref() != Some(model) => Change::Updated,
+        Some(seen) if seen.n_chunks > 0 && !seen.embedding_model.as_deref().is_some_and(is_label) => Change::Updated,
         Some(_) => Change::Unchanged,
     }
 }
@@ -228,7 +245,7 @@ mod tests {
             ("late for a deletion", Some(stored("", 2, true, None)), record("one", 1, false), Change::Superseded),
             ("back after a deletion", Some(stored("", 2, true, None)), record("one", 3, false), Change::Updated),
         ] {
-            assert_eq!(change(seen.as_ref(), &came, "fast_256"), expected, "{what}");
+            assert_eq!(change(seen.as_ref(), &came, |model| model == "fast_256"), expected, "{what}");
         }
     }
 
@@ -236,7 +253,7 @@ mod tests {
     fn a_chunk_keeps_its_row_by_hash_and_occurrence() {
         let normal = record("One paragraph.", 1, false);
         let seen = stored("Another.", 1, false, None);
-        let mut step = Step::new(&Winner { index: 0, version: Some(1) }, &normal, Some(seen), "fast_256", "simple");
+        let mut step = Step::new(&Winner { index: 0, version: Some(1) }, &normal, Some(seen), |_| true, "simple");
         let kept = |nth: u128, hash: &[u8], has_vector| Kept {
             id: Uuid::from_u128(nth),
             document_id: Uuid::nil(),

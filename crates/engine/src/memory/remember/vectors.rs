@@ -10,21 +10,31 @@ use uuid::Uuid;
 
 use crate::Env;
 use crate::memory::embed::Embedder;
-use crate::memory::{Reservation, reserve};
+use crate::memory::{Reservation, reserve, told};
+
+/// Vectors of one model, by the hash of their text.
+pub(super) type ByHash = HashMap<[u8; 32], Vec<f32>>;
 
 pub(super) struct Vectors<'a> {
     env: &'a Env,
     tenant_id: TenantId,
     embedder: &'a Embedder,
-    by_hash: HashMap<[u8; 32], Vec<f32>>,
+    by_hash: ByHash,
     spent: Spent,
     reservations: Vec<Uuid>,
 }
 
 impl<'a> Vectors<'a> {
-    pub fn new(env: &'a Env, tenant_id: TenantId, embedder: &'a Embedder) -> Self {
-        let (by_hash, spent, reservations) = (HashMap::new(), Spent::default(), Vec::new());
+    /// Begins with the vectors that were `made` before by an embedder of the same model, if there are any.
+    pub fn new(env: &'a Env, tenant_id: TenantId, embedder: &'a Embedder, made: &mut HashMap<String, ByHash>) -> Self {
+        let by_hash = made.remove(&embedder.model().name).unwrap_or_default();
+        let (spent, reservations) = (Spent::default(), Vec::new());
         Self { env, tenant_id, embedder, by_hash, spent, reservations }
+    }
+
+    /// The name of the model, and all vectors that there are.
+    pub fn into_made(self) -> (String, ByHash) {
+        (self.embedder.model().name.clone(), self.by_hash)
     }
 
     pub fn get(&self, chunk: &Chunk) -> Option<&[f32]> {
@@ -36,8 +46,8 @@ impl<'a> Vectors<'a> {
         self.spent
     }
 
-    /// Embeds the chunks that have no vector yet. Where the embedder is away or wrong, or the month's money is spent, vectors stay
-    /// missing: that is no fault of the batch.
+    /// Embeds the chunks that have no vector yet. Where the embedder is away or wrong, or the month's money is spent, or there are more
+    /// than are worth waiting for, vectors stay missing: that is no fault of the batch, and lane `embed` makes them.
     pub async fn fill(&mut self, wanted: impl Iterator<Item = &Chunk>) -> Result<(), Fault> {
         let mut known = HashSet::new();
         let missing: Vec<&Chunk> =
@@ -45,21 +55,32 @@ impl<'a> Vectors<'a> {
         if missing.is_empty() {
             return Ok(());
         }
+        if missing.len() > self.embedder.most_at_once() {
+            tracing::debug!("{} texts get their vectors in the background", missing.len());
+            return Ok(());
+        }
         let texts: Vec<&str> = missing.iter().map(|chunk| chunk.text.as_str()).collect();
         let n_bytes = texts.iter().map(|text| text.len()).sum();
-        match reserve(self.env, self.embedder, self.tenant_id, n_bytes).await? {
-            Reservation::Free => {}
-            Reservation::Held(id) => self.reservations.push(id),
-            Reservation::Busy => {
+        match reserve(self.env, self.embedder, self.tenant_id, n_bytes).await {
+            Err(blocked @ Fault::Blocked { .. }) => {
+                postponed(texts.len(), &blocked.in_words());
+                return Ok(());
+            }
+            Err(fault) => return Err(fault),
+            Ok(Reservation::Free) => {}
+            Ok(Reservation::Held(id)) => self.reservations.push(id),
+            Ok(Reservation::Busy) => {
                 postponed(texts.len(), "others' calls may use up what is left of this month's money");
                 return Ok(());
             }
-            Reservation::Spent => {
+            Ok(Reservation::Spent) => {
                 postponed(texts.len(), "what they may cost this month is spent");
                 return Ok(());
             }
         }
-        match self.embedder.embed_documents(&texts).await {
+        let answered = self.embedder.embed_documents(&texts).await;
+        told(self.env, self.embedder, &answered).await;
+        match answered {
             Ok(embedded) => {
                 let n_missing = texts.len() - embedded.vectors.len();
                 self.by_hash.extend(missing.iter().map(|chunk| chunk.hash).zip(embedded.vectors));

@@ -15,17 +15,34 @@ use crate::lanes::queue_of;
 /// The number of rows that one statement writes: a large file is written in slices, as each statement has its time limit.
 const SLICE: usize = 2_000;
 
-/// Writes everything. Returns `false` when somebody else wrote one of the documents since the plan was made: then the transaction must
-/// be rolled back.
-pub(super) async fn write(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<bool, Fault> {
+/// Whether a plan was written. If it was not, the transaction must be rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    All,
+    /// Somebody else wrote one of the documents since the plan was made.
+    DocumentsChanged,
+    /// The tenant's searches use another model now, or its memory moves to another one.
+    ModelChanged,
+}
+
+/// Writes everything. `also` are vectors of the model that the memory moves to.
+pub(super) async fn write(
+    tx: &mut Tx,
+    plan: &Plan<'_>,
+    vectors: &Vectors<'_>,
+    also: Option<&Vectors<'_>>,
+) -> Result<Written, Fault> {
+    if store::memory::hold_pointer(tx, plan.tenant_id).await? != plan.pointer {
+        return Ok(Written::ModelChanged);
+    }
     if let Some(langs) = &plan.new_langs {
         store::memory::ensure_tenant(tx, plan.tenant_id, plan.table.model(), langs).await?;
     }
     if !insert_new(tx, plan, vectors).await? || !lock_unchanged(tx, plan).await? {
-        return Ok(false);
+        return Ok(Written::DocumentsChanged);
     }
     let touched = update(tx, plan, vectors).await?;
-    write_chunks(tx, plan, vectors).await?;
+    write_chunks(tx, plan, vectors, also).await?;
     replace_mentions(tx, plan, &touched).await?;
     let pending: Vec<Embed> =
         plan.steps.iter().filter(|step| step.is_pending(vectors)).map(|step| Embed { document_id: step.id }).collect();
@@ -34,6 +51,9 @@ pub(super) async fn write(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -
     }
     // After the documents, as in lane `embed`: two transactions never wait for each other in a ring.
     vectors.settle(tx, &plan.spent(vectors)).await?;
+    if let Some(also) = also {
+        also.settle(tx, &also.spent()).await?;
+    }
     if plan.steps.iter().any(|step| !matches!(step.change, Change::Unchanged | Change::Superseded)) {
         tx.notify(Notice {
             tenant_id: Some(plan.tenant_id),
@@ -43,7 +63,7 @@ pub(super) async fn write(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -
             ids: Vec::new(),
         });
     }
-    Ok(true)
+    Ok(Written::All)
 }
 
 /// Inserts new documents; `false` when somebody else inserted one of them first.
@@ -78,9 +98,15 @@ async fn update(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<V
     Ok(touched)
 }
 
-async fn write_chunks(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<(), Fault> {
+async fn write_chunks(
+    tx: &mut Tx,
+    plan: &Plan<'_>,
+    vectors: &Vectors<'_>,
+    also: Option<&Vectors<'_>>,
+) -> Result<(), Fault> {
     let (mut new, mut moved, mut gone) = (Vec::new(), Vec::new(), Vec::new());
     let mut made: Vec<(Uuid, Uuid, &[f32])> = Vec::new();
+    let mut made_also = Vec::new();
     for step in &plan.steps {
         gone.extend(&step.gone);
         let (document_id, title, lang) = (step.id, step.normal.title.as_deref(), step.lang);
@@ -94,6 +120,8 @@ async fn write_chunks(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Re
                     let (id, Chunk { text, hash, occurrence }) = (ChunkId::new(), chunk);
                     let occurrence = *occurrence;
                     new.push(NewChunk { id, document_id, ordinal, title, lang, text, hash, occurrence });
+                    let vector = also.and_then(|also| also.get(chunk));
+                    made_also.extend(vector.map(|vector| (id.0, document_id.0, vector)));
                     id.0
                 }
             };
@@ -110,7 +138,13 @@ async fn write_chunks(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Re
     for slice in new.chunks(SLICE) {
         chunks::insert(tx, plan.tenant_id, slice).await?;
     }
-    Ok(chunks::insert_vectors(tx, plan.tenant_id, plan.table, &made).await?)
+    // In the order of their ids, as a move inserts them: two transactions never wait for each other in a ring.
+    made.sort_unstable_by_key(|(id, ..)| *id);
+    chunks::insert_vectors(tx, plan.tenant_id, plan.table, &made).await?;
+    if let Some(table) = plan.also {
+        chunks::insert_vectors(tx, plan.tenant_id, table, &made_also).await?;
+    }
+    Ok(())
 }
 
 /// Replaces what the written documents mention, and marks the clients concerned.

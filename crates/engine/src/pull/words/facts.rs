@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::lanes::client_facts::said;
 
 /// The order of facts: identity, prospects, money owed, address.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 16] = [
     "summary",
     "contact_role",
     "lifecycle",
@@ -19,6 +19,8 @@ const ORDER: [&str; 14] = [
     "deal_stage",
     "deal_amount",
     "ar_balance",
+    "currency",
+    "open_invoices",
     "total_lifetime_value",
     "invoice_history",
     "billing_address",
@@ -47,7 +49,7 @@ pub fn in_words(fact: &str, value: &Value) -> String {
         |one: fn(&Value) -> String| value.as_array().map(|all| all.iter().map(one).collect::<Vec<_>>().join("; "));
     let listed = match fact {
         "open_deals" => each(deal),
-        "invoice_history" => each(invoice),
+        "invoice_history" | "open_invoices" => each(invoice),
         _ => None,
     };
     match value {

@@ -11,7 +11,7 @@ use domain::{Caller, Secret, SourceId, Transport};
 use engine::memory::recall::{self, Query};
 use engine::pull::{Providers, connect, words};
 use serde_json::json;
-use store::memory::{Filters, Mode};
+use store::memory::Mode;
 use testkit::Sources;
 
 use self::provider::CRUMBLINE;
@@ -58,7 +58,7 @@ impl Kitchen {
 
     async fn found(&self, text: &str) -> Vec<String> {
         let caller = Caller::local("test", self.t.world.tenant_id, true);
-        let query = Query { text: text.into(), filters: Filters::default(), k: 10, mode: Mode::Keyword };
+        let query = Query { text: text.into(), k: 10, mode: Mode::Keyword, ..Query::default() };
         let answer = Box::pin(recall::search(&self.t.world.env, &caller, &query)).await.expect("an answer");
         answer.hits.into_iter().map(|hit| hit.external_id).collect()
     }

@@ -62,6 +62,7 @@ static SPEC: ProviderSpec = ProviderSpec {
     raw,
     item,
     is_passed_over: |_| false,
+    link: |_| None,
     find_max: 10,
     first_sync: None,
     has_complete_deltas: false,

@@ -1,6 +1,6 @@
 //! A worker that crash tests kill: the real runtime, with the tests' lane and, on request, a planted bug.
 //! `CRASHLING_BUG` names the bug: `ack-first` or `no-fence`. With `CRASHLING_MIGRATE` it migrates and ends. `CRASHLING_SPARE_MB` is what it may
-//! take beyond the memory that it begins with.
+//! take beyond the memory that it begins with. With `CRASHLING_REAL` it runs the program's own lanes instead of the tests'.
 
 use engine::database;
 use engine::work::{Runtime, Stop};
@@ -45,7 +45,10 @@ async fn run() -> anyhow::Result<()> {
         asked.stop();
     });
     let bug = std::env::var("CRASHLING_BUG").ok();
-    let lanes = testkit::effects::lanes(bug.as_deref());
+    let lanes = match std::env::var_os("CRASHLING_REAL") {
+        Some(_) => &engine::lanes::ALL,
+        None => testkit::effects::lanes(bug.as_deref()),
+    };
     Runtime::new(env, lanes, engine::lanes::SCHEDULES).run("worker", stop).await;
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod claims;
 mod client;
 mod door;
+mod embed;
 mod intake;
 mod notice;
 mod pull;
@@ -13,6 +14,7 @@ mod search;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use engine::config::EmbedderKind;
 use engine::{Config, bench, database};
 
 use self::scratch::Scratch;
@@ -44,6 +46,8 @@ enum Command {
     Notice,
     /// A first sync of many records, compared with only fetching the same pages; then again with nothing changed.
     Pull(pull::Args),
+    /// Vectors made by `local`, compared with the bare library; questions alone and beside documents; memory.
+    Embed(embed::Args),
     /// remember(), compared with a bare INSERT of the same rows and vectors.
     Remember,
     /// The share of an exact search's first ten results that the real search finds, over real manuals, and its speed.
@@ -52,7 +56,13 @@ enum Command {
     Relevance(relevance::Args),
 }
 
-pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+/// Unless an embedder `is_chosen`, the other cases use the one that takes next to no time: they measure everything else.
+pub async fn run(config: Config, is_chosen: bool, args: Args) -> anyhow::Result<ExitCode> {
+    if let Command::Embed(wanted) = &args.command {
+        print(&embed::run(&config, wanted).await?, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let config = if is_chosen { config } else { Config { embedder: EmbedderKind::Fast, ..config } };
     let database = database::start(&config).await?;
     let measured = async {
         database.migrate().await?;
@@ -69,7 +79,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
         let scratch = Scratch::make(&database, &config).await?;
         let measured = match args.command {
-            Command::Queue | Command::Pull(_) => Ok(Vec::new()),
+            Command::Queue | Command::Pull(_) | Command::Embed(_) => Ok(Vec::new()),
             Command::Intake(args) => intake::run(&scratch, &args).await,
             Command::Door(args) => door::run(&scratch, &args).await,
             Command::Claims => claims::run(&scratch).await,

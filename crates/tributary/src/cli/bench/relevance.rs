@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use domain::Caller;
 use engine::Env;
 use engine::bench::{Case, quantile};
-use engine::memory::recall::{self, Query};
+use engine::memory::recall::{self, Hit, Query};
 use serde::Deserialize;
 use store::memory::Mode;
 use tokio::task::JoinSet;
@@ -61,10 +61,11 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
         .iter()
         .map(|line| serde_json::from_str(line))
         .collect::<Result<_, _>>()?;
-    let is_asked = |question: &Question| {
-        question.document.is_some() && (args.part == "all" || question.part.as_deref() == Some(args.part.as_str()))
-    };
+    let (unanswerable, questions): (Vec<_>, Vec<_>) =
+        questions.into_iter().partition(|question| question.document.is_none());
+    let is_asked = |question: &Question| args.part == "all" || question.part.as_deref() == Some(args.part.as_str());
     let questions: Arc<[Question]> = questions.into_iter().filter(is_asked).collect();
+    let unanswerable: Arc<[Question]> = unanswerable.into();
     ensure!(!questions.is_empty(), "there is no question of the part {}", args.part);
     let mut cases = Vec::new();
     for (name, pages) in [("alone", &pages[..n_gold]), ("among all", &pages[..])] {
@@ -76,7 +77,7 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
         load(&scratch.env, &asker, pages.iter()).await?;
         index(&scratch.env).await?;
         eprintln!("asking {} questions", questions.len());
-        cases.extend(measure(&scratch.env, &asker, name, &questions).await?);
+        cases.extend(measure(&scratch.env, &asker, name, &questions, &unanswerable).await?);
     }
     Ok(cases)
 }
@@ -114,18 +115,26 @@ fn figures(ranks: &[Option<usize>]) -> (f64, f64) {
     (reciprocal / n, found.filter(|rank| **rank <= 10).count() as f64 / n)
 }
 
-async fn measure(env: &Env, asker: &Asker, name: &str, questions: &Arc<[Question]>) -> anyhow::Result<Vec<Case>> {
+async fn measure(
+    env: &Env,
+    asker: &Asker,
+    name: &str,
+    questions: &Arc<[Question]>,
+    unanswerable: &Arc<[Question]>,
+) -> anyhow::Result<Vec<Case>> {
     let textbook = Textbook::load(env, asker).await?;
     let mut limit = Ranks::default();
     for question in questions.iter() {
         limit.add(&question.kind, textbook.rank(env, question).await?);
     }
     let n_chunks = textbook.n_chunks();
+    let documents: Arc<HashMap<String, Uuid>> =
+        Arc::new(textbook.names.iter().map(|(id, name)| (name.clone(), *id)).collect());
     drop(textbook);
     let mut cases = Vec::new();
     for mode in MODES {
-        let (ranks, times) = ask(env, asker, questions, mode).await?;
-        for (kind, ranks) in &ranks.0 {
+        let asked = ask(env, asker, questions, &documents, mode).await?;
+        for (kind, ranks) in &asked.ranks.0 {
             let ((mrr, recall), (limit_mrr, limit_recall)) = (figures(ranks), figures(&limit.0[kind]));
             cases.push(Case {
                 case: format!("{kind}, {} questions, {name}: {}", ranks.len(), mode.as_str()),
@@ -133,20 +142,65 @@ async fn measure(env: &Env, asker: &Asker, name: &str, questions: &Arc<[Question
                 limit: limit_recall,
                 ratio: recall / limit_recall.max(f64::MIN_POSITIVE),
                 unit: "recall@10",
-                p50_ms: quantile(&times, 0.50),
-                p99_ms: quantile(&times, 0.99),
+                p50_ms: quantile(&asked.times, 0.50),
+                p99_ms: quantile(&asked.times, 0.99),
                 note: format!("MRR {mrr:.3}; textbook BM25 {limit_mrr:.3}; {n_chunks} chunks"),
             });
         }
+        let recall = |ranks: &Ranks| figures(&ranks.0.values().flatten().copied().collect::<Vec<_>>()).1;
+        let (ours, without) = (recall(&asked.ranks), recall(&asked.without_floor));
+        cases.push(Case {
+            case: format!("all that have an answer, {name}: {}, with the floor", mode.as_str()),
+            ours,
+            limit: without,
+            ratio: ours / without.max(f64::MIN_POSITIVE),
+            unit: "recall@10",
+            p50_ms: quantile(&asked.times, 0.50),
+            p99_ms: quantile(&asked.times, 0.99),
+            note: "compared with the same searches if what does not fit were shown, too".into(),
+        });
+        if unanswerable.is_empty() {
+            continue;
+        }
+        let asked = ask(env, asker, unanswerable, &documents, mode).await?;
+        let told = asked.n_nothing_fits as f64 / unanswerable.len() as f64;
+        cases.push(Case {
+            case: format!("{} questions without an answer, {name}: {}", unanswerable.len(), mode.as_str()),
+            ours: told,
+            limit: 1.0,
+            ratio: told,
+            unit: "said so",
+            p50_ms: quantile(&asked.times, 0.50),
+            p99_ms: quantile(&asked.times, 0.99),
+            note: String::new(),
+        });
     }
     Ok(cases)
 }
 
-/// Asks every question, two at a time. Returns the ranks of the right documents, and the times of the searches in milliseconds, sorted.
-async fn ask(env: &Env, asker: &Asker, questions: &Arc<[Question]>, mode: Mode) -> anyhow::Result<(Ranks, Vec<f64>)> {
+/// The outcome of some questions.
+#[derive(Default)]
+struct Asked {
+    /// The places of the right documents.
+    ranks: Ranks,
+    /// The same if what does not fit counts, too.
+    without_floor: Ranks,
+    n_nothing_fits: usize,
+    /// The times of the searches in milliseconds, sorted.
+    times: Vec<f64>,
+}
+
+/// Asks every question, two at a time.
+async fn ask(
+    env: &Env,
+    asker: &Asker,
+    questions: &Arc<[Question]>,
+    documents: &Arc<HashMap<String, Uuid>>,
+    mode: Mode,
+) -> anyhow::Result<Asked> {
     let mut tasks = JoinSet::new();
     for first in 0..ASKING {
-        let (env, questions) = (env.clone(), questions.clone());
+        let (env, questions, documents) = (env.clone(), questions.clone(), documents.clone());
         let caller = Caller::local("bench", asker.tenant_id, false);
         tasks.spawn(async move {
             let mut answers = Vec::new();
@@ -155,22 +209,30 @@ async fn ask(env: &Env, asker: &Asker, questions: &Arc<[Question]>, mode: Mode) 
                 let asked = Instant::now();
                 let answer = recall::search(&env, &caller, &query).await?;
                 let took = asked.elapsed().as_secs_f64() * 1_000.0;
-                let mut hits = answer.hits.iter();
-                let rank = hits.position(|hit| Some(&hit.external_id) == question.document.as_ref()).map(|at| at + 1);
-                answers.push((question.kind.clone(), rank, took));
+                let right = question.document.as_ref().and_then(|name| documents.get(name));
+                let is_right = |hit: &Hit| {
+                    let copies = hit.others.iter().map(|copy| copy.document_id);
+                    std::iter::once(hit.document_id).chain(copies).any(|id| Some(&id) == right)
+                };
+                let place = |hits: &[Hit]| hits.iter().position(is_right).map(|at| at + 1);
+                let rank = place(&answer.hits);
+                let without_floor = rank.or_else(|| place(&answer.closest));
+                answers.push((question.kind.clone(), rank, without_floor, answer.is_nothing_fitting, took));
             }
             anyhow::Ok(answers)
         });
     }
-    let (mut ranks, mut times) = (Ranks::default(), Vec::new());
+    let mut all = Asked::default();
     while let Some(answers) = tasks.join_next().await {
-        for (kind, rank, took) in answers?? {
-            ranks.add(&kind, rank);
-            times.push(took);
+        for (kind, rank, without_floor, is_nothing_fitting, took) in answers?? {
+            all.ranks.add(&kind, rank);
+            all.without_floor.add(&kind, without_floor);
+            all.n_nothing_fits += usize::from(is_nothing_fitting);
+            all.times.push(took);
         }
     }
-    times.sort_by(f64::total_cmp);
-    Ok((ranks, times))
+    all.times.sort_by(f64::total_cmp);
+    Ok(all)
 }
 
 /// BM25 as textbooks have it, over the same chunks: every chunk is a text of its title and its words, stems without stop words.

@@ -46,6 +46,7 @@ pub fn of_worker(config: &Config) -> Vec<(String, String)> {
         ("DATA_DIR", path(&config.data_dir)),
         ("PG_BIN_DIR", path(&config.pg_bin_dir)),
         ("LISTEN", config.listen.to_string()),
+        ("EMBEDDER", "fast".into()),
         ("BUILTIN_AGENT", "false".into()),
         ("WORKER_HEARTBEAT_SECS", config.worker_heartbeat_secs.to_string()),
         ("DRAIN_SECS", config.drain_secs.to_string()),

@@ -10,7 +10,9 @@ use crate::looks::office::Office;
 
 const ROUTER: &str = include_str!("../../../../web/src/api/router.rs");
 /// Words that pages use for what they do to a thing.
-const ACTIONS: [&str; 12] = [
+const ACTIONS: [&str; 14] = [
+    "seen",
+    "remove",
     "retry",
     "skip",
     "cancel",
@@ -25,7 +27,7 @@ const ACTIONS: [&str; 12] = [
     "delete",
 ];
 /// Routes without anything of a tenant's, or that end the visit, and the door, whose keys are tested apart.
-pub const APART: [&str; 9] = [
+pub const APART: [&str; 10] = [
     "/healthz",
     "/readyz",
     "/metrics",
@@ -35,6 +37,7 @@ pub const APART: [&str; 9] = [
     "/signout",
     "/ingest/{key}",
     "/functions/v1/ingest-activity",
+    "/internal/embed",
 ];
 
 /// Somebody of another tenant, as a request shows it.
@@ -81,6 +84,7 @@ impl Raid {
                 "jobs",
                 "select j.id::text from sync_jobs j join connected_sources s on s.id = j.source_id and s.provider = 'hubspot'",
             ),
+            ("searches", "select id::text from saved_searches limit 1"),
             ("clients", "select id::text from client_intelligence order by client_name limit 1"),
             ("contacts", "select id::text from contacts where email = 'ana@example.com'"),
             ("channels", "select id::text from ingestion_providers limit 1"),

@@ -50,6 +50,7 @@ impl Office {
             json!({ "title": "Lisbon lease", "text": "The lease of the Lisbon office ends in June." }),
         )
         .await;
+        self.post("/api/v1/searches", json!({ "name": "Leases", "q": "lease", "filters": { "type": "note" } })).await;
         let (_, opens) = add_channel(&self.t.world, self.t.world.tenant_id, None).await;
         let door = format!("{}/ingest/{}", self.app.url, opens.ingestion_key.reveal());
         for (nth, event) in [
@@ -177,6 +178,7 @@ impl Office {
             ("home", "/".into()),
             ("search", "/search".into()),
             ("search_found", "/search?q=lisbon+lease&type=note".into()),
+            ("ask", "/ask".into()),
             ("document", format!("/documents/{}", self.document().await)),
             ("activities", "/activities".into()),
             ("activity", format!("/activities/{}", self.activity().await)),

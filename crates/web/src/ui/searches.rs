@@ -1,0 +1,100 @@
+//! Saved searches: saving one, opening it, and what is done to it. They are listed on the Search page.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use domain::Scope;
+use engine::ActError;
+use engine::searches::{self, Asked};
+use serde::Deserialize;
+use store::memory::{Mode, Sort};
+use uuid::Uuid;
+
+use super::flash::flashes;
+use super::search::address;
+use super::{Posted, Visitor};
+use crate::api::error::ApiError;
+use crate::api::extract::Path;
+use crate::api::search::{Moment, SearchQuery};
+use crate::app::App;
+
+const HERE: &str = "/search";
+
+flashes! {
+    Flash {
+        Saved = "saved": "The search is saved. It is listed on this page, with the number of new hits.",
+        Seen = "seen": "From now on only what is stored later is new.",
+        Removed = "removed": "The saved search is removed.",
+        Taken = "taken": "It was not saved: its name is taken, too long or missing, or 100 are saved already.",
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct SaveForm {
+    #[serde(default)]
+    name: String,
+    #[serde(flatten)]
+    query: SearchQuery,
+}
+
+pub(crate) async fn save(
+    State(app): State<App>,
+    Posted { caller, form }: Posted<SaveForm>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    let back = address(&form.query);
+    match searches::save(&app.env, &caller, &form.name, form.query.asked()).await {
+        Ok(_) => Ok(Flash::Saved.back(HERE)),
+        Err(ActError::Invalid(_) | ActError::Conflict(_)) => Ok(Flash::Taken.back(&back)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Leads to the hits, the newest first.
+pub(crate) async fn open(State(app): State<App>, visitor: Visitor, Path(id): Path<Uuid>) -> Result<Response, ApiError> {
+    let search = searches::get(&app.env, &visitor, id).await?;
+    let to = format!("{}&saved={id}", address(&query(search.asked)));
+    Ok((StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response())
+}
+
+/// A form with a button and nothing else.
+#[derive(Deserialize)]
+pub(crate) struct Nothing {}
+
+pub(crate) async fn act(
+    State(app): State<App>,
+    Path((id, action)): Path<(Uuid, String)>,
+    Posted { caller, form: Nothing {} }: Posted<Nothing>,
+) -> Result<Response, ApiError> {
+    caller.need(Scope::Write)?;
+    match action.as_str() {
+        "seen" => {
+            searches::see(&app.env, &caller, id).await?;
+            Ok(Flash::Seen.back(HERE))
+        }
+        "remove" => {
+            searches::remove(&app.env, &caller, id).await?;
+            Ok(Flash::Removed.back(HERE))
+        }
+        _ => Err(ApiError::NotFound("page")),
+    }
+}
+
+/// The search as its address has it.
+fn query(Asked { text, mode, filters }: Asked) -> SearchQuery {
+    SearchQuery {
+        q: text,
+        mode: (mode != Mode::Hybrid).then_some(mode),
+        source: filters.source,
+        r#type: filters.r#type,
+        since: filters.since.map(Moment::At),
+        until: filters.until.map(Moment::At),
+        contact: filters.contact,
+        client: filters.client,
+        person: filters.person,
+        channel: filters.channel,
+        sort: Some(Sort::Date),
+        ..SearchQuery::default()
+    }
+}
