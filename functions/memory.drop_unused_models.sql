@@ -21,6 +21,8 @@ begin
             perform set_config('lock_timeout', '200ms', true), pg_advisory_xact_lock(hashtext('memory.ensure_model'));
             delete from memory.models where name = unused;
             execute format('drop table memory.%I', 'vectors_' || unused);
+            delete from memory.codes where model = unused;
+            delete from memory.fresh_vectors where model = unused;
             dropped := dropped || unused;
         exception when lock_not_available or foreign_key_violation then
             continue;

@@ -26,6 +26,9 @@ begin
                 execute format('alter table memory.%I alter column embedding set storage plain', 'vectors_' || p_name);
             end if;
             execute format('create index on memory.%I (tenant_id, document_id)', 'vectors_' || p_name);
+            execute format(
+                'create trigger keep_fresh_vectors after insert on memory.%I referencing new table as after
+                     for each statement execute function memory.keep_fresh_vectors()', 'vectors_' || p_name);
             perform tributary.protect(format('memory.%I', 'vectors_' || p_name)::regclass);
         end if;
         select dim into known from memory.models where name = p_name;

@@ -6,6 +6,7 @@ pub mod audio;
 pub mod blob;
 pub mod caller;
 pub mod clock;
+pub mod codes;
 pub mod document;
 pub mod evidence;
 pub mod fault;

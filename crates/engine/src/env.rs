@@ -11,6 +11,7 @@ use store::vault::Vault;
 use crate::Config;
 use crate::blobs::Blobs;
 use crate::intake::ChannelProviders;
+use crate::memory::codes::Codes;
 use crate::memory::embed::Embedders;
 use crate::memory::recall::Lists;
 use crate::pull::Providers;
@@ -29,6 +30,8 @@ pub struct Env {
     pub embedders: Embedders,
     /// Postings that searches have read.
     pub lists: Lists,
+    /// Codes of vectors that searches have read.
+    pub codes: Codes,
     pub blobs: Blobs,
     /// The providers that sources are at.
     pub providers: Arc<Providers>,
@@ -44,7 +47,7 @@ impl Env {
         let outside = Outside::new(&config.outbound_allow, Lookup::System, limits)?;
         let providers = Arc::new(Providers::from_config(&config, &http)?);
         let (config, vault) = (Arc::new(config), Arc::new(vault));
-        let (channel_providers, lists) = (Arc::default(), Lists::default());
+        let (channel_providers, lists, codes) = (Arc::default(), Lists::default(), Codes::default());
         let name = format!("{}:{}:{:08x}", host(), std::process::id(), rand::random::<u32>()).into();
         Ok(Self {
             db,
@@ -56,6 +59,7 @@ impl Env {
             outside,
             embedders,
             lists,
+            codes,
             blobs,
             providers,
             channel_providers,

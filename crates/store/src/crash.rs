@@ -61,6 +61,8 @@ points! {
     RememberWritten = "remember.written",
     /// A segment of postings is written, and what it replaces is removed; nothing is committed.
     PostingsBeforeCommit = "postings.before_commit",
+    /// A segment of codes is written, and what it replaces is removed; nothing is committed.
+    CodesBeforeCommit = "codes.before_commit",
     /// A bite of chunks has vectors of the model that its memory moves to; nothing is written.
     ReembedMade = "reembed.made",
     /// A bite is written with the place that the move has reached; nothing is committed.

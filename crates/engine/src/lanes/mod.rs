@@ -1,6 +1,5 @@
 //! Every lane, in one list. A lane is one file: payload, constants, `run`. Schedules are in [`upkeep`].
 
-pub mod build_index;
 pub mod client_facts;
 pub mod embed;
 pub mod forget;
@@ -15,14 +14,13 @@ use crate::work::{Lane, LaneEntry};
 
 pub use upkeep::SCHEDULES;
 
-pub static ALL: [LaneEntry; 9] = [
+pub static ALL: [LaneEntry; 8] = [
     LaneEntry::of::<remember_activity::RememberActivity>(),
     LaneEntry::of::<ingest::Ingest>(),
     LaneEntry::of::<client_facts::ClientFactsOf>(),
     LaneEntry::of::<forget::Forget>(),
     LaneEntry::of::<forget::ForgetAll>(),
     LaneEntry::of::<embed::Embed>(),
-    LaneEntry::of::<build_index::BuildIndex>(),
     LaneEntry::of::<reembed::Reembed>(),
     LaneEntry::of::<upkeep::Upkeep>(),
 ];

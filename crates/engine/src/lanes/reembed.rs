@@ -10,7 +10,7 @@ use domain::{DocumentId, Fault, TenantId};
 use serde::{Deserialize, Serialize};
 use store::crash::{self, Point};
 use store::memory::moves::{self, Move, State};
-use store::memory::{VectorTable, maintain};
+use store::memory::VectorTable;
 use store::spend;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ use super::queue_of;
 use crate::Env;
 use crate::memory::embed::Embedded;
 use crate::memory::moves::changed;
-use crate::memory::{Reservation, reserve};
+use crate::memory::{Reservation, codes, reserve};
 use crate::work::{Effect, Lane, Lease, Outcome};
 
 /// The number of chunks in a bite. A worker that is killed loses the vectors of one bite.
@@ -161,14 +161,14 @@ impl Mover<'_> {
         Ok(None)
     }
 
-    /// Builds the index of a large memory, and then switches its searches. Writers are kept away while it looks whether a chunk lacks a vector.
+    /// Makes the codes of the new vectors, and then switches the memory's searches. Writers are kept away while it looks whether a chunk lacks a vector.
     async fn switch(&self, now: &Move) -> Result<Option<Outcome>, Fault> {
         let (env, at) = (self.env, self.env.clock.sql());
         let mut conn = env.db.acquire().await?;
-        let is_large = maintain::is_large(&mut conn, self.tenant_id).await?;
+        let n_fresh = store::memory::codes::n_fresh(&mut conn, self.tenant_id, &self.table).await?;
         drop(conn);
-        if is_large {
-            maintain::build_index(&env.db, self.tenant_id, &self.table).await?;
+        if n_fresh >= store::memory::codes::FRESH {
+            codes::flush(env, self.tenant_id, &self.table, n_fresh).await?;
         }
         let mut step = self.lease.begin_step(env).await?;
         if !self.is_still(&mut step, now).await? {
@@ -182,8 +182,7 @@ impl Mover<'_> {
             step.commit().await?;
             return Ok(None);
         }
-        let index_name = is_large.then(|| maintain::index_name(&self.table, self.tenant_id));
-        moves::switch(&mut step, at, self.tenant_id, index_name.as_deref()).await?;
+        moves::switch(&mut step, at, self.tenant_id).await?;
         step.notify(changed(self.tenant_id));
         crash::at(Point::ReembedBeforeSwitch)?;
         step.commit().await?;
@@ -214,12 +213,7 @@ impl Mover<'_> {
             step.commit().await?;
             return Ok(None);
         }
-        drop(step);
-        maintain::drop_index(&env.db, id, other).await?;
-        let mut step = self.lease.begin_step(env).await?;
-        if !self.is_still(&mut step, now).await? {
-            return Ok(None);
-        }
+        store::memory::codes::remove(&mut step, id, other).await?;
         if moves::remove(&mut step, id, other, REMOVED).await? > 0 {
             crash::at(Point::ReembedTidied)?;
             step.commit().await?;

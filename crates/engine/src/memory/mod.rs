@@ -2,6 +2,7 @@
 
 pub mod answer;
 mod budget;
+pub mod codes;
 pub mod door;
 pub mod embed;
 pub mod moves;

@@ -237,12 +237,12 @@ async fn what_a_dead_worker_held_is_claimed_again_with_a_lapse() {
     assert_eq!(again.iter().map(|item| (item.attempt(), item.lapses)).collect::<Vec<_>>(), [(2, 1); 3]);
 }
 
-/// Runs until its queue's other items are done, as an index build does.
+/// Runs until its queue's other items are done, as a move to another model does.
 #[derive(Serialize, Deserialize)]
 pub struct Long {}
 
 impl Lane for Long {
-    const NAME: &'static str = "build_index";
+    const NAME: &'static str = "reembed";
     const IS_LONG: bool = true;
 
     async fn run(self, _: &Env, _: &Lease) -> Result<Outcome, Fault> {
@@ -265,7 +265,7 @@ async fn a_long_item_keeps_neither_suspects_nor_retried_items_of_other_lanes_wai
     long.take_over(&mut conn, None, &["dead".to_owned()]).await.expect("taken over");
     let stop = Stop::default();
     let running = tokio::spawn(Runtime::new(world.env.clone(), &BESIDE_LONG, &[]).run("test", stop.clone()));
-    let is_held = "select count(*) from pgmq.q_build_index where headers ->> 'by' <> 'dead'";
+    let is_held = "select count(*) from pgmq.q_reembed where headers ->> 'by' <> 'dead'";
     let held = wait_until(Duration::from_secs(10), async || {
         sqlx::query_scalar::<_, i64>(is_held).fetch_one(&mut *conn).await.is_ok_and(|n| n == 1)
     });

@@ -314,6 +314,7 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into memory.term_stats (tenant_id, lexeme, df) values ('{tenant_id}', '{word}', 1);
              insert into memory.segments (tenant_id, first_n, last_n, n_chunks, mean_length) values ('{tenant_id}', 1, 1, 1, 80);
              insert into memory.postings (tenant_id, lexeme, segment_id, n_chunks, list) values ('{tenant_id}', '{word}', 1, 1, '');
+             insert into memory.codes (tenant_id, model, n_chunks, bytes) values ('{tenant_id}', '{word}', 1, '');
              select memory.ensure_model('other_2', 2, 1);
              insert into memory.vectors_other_2 (tenant_id, chunk_id, document_id, embedding) select tenant_id, id, document_id, '[1,0]' from document_chunks where tenant_id = '{tenant_id}' limit 1;
              insert into memory.moves (tenant_id, from_model, to_model, is_chosen, asked_by, n_left) select tenant_id, model, 'other_2', false, '{word}', 1 from memory.tenants where tenant_id = '{tenant_id}';

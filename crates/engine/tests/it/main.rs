@@ -6,6 +6,7 @@ mod blobs;
 mod bugs;
 mod claims;
 mod clock;
+mod codes;
 mod contacts;
 mod contention;
 mod crash;

@@ -5,10 +5,10 @@ use domain::{Caller, DocumentType, Record, Scope, SourceId, TenantId};
 use engine::lanes;
 use engine::memory::embed::{Embedder, Embedders};
 use engine::memory::recall::{self, Query};
-use engine::memory::{Change, Remembered, remember};
+use engine::memory::{Change, Remembered, codes, remember};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use store::memory::{Filters, HalfVec, How, Mode, VectorTable, maintain};
+use store::memory::{Filters, HalfVec, How, Mode, codes::FRESH, maintain};
 use store::sources;
 use testkit::World;
 use testkit::embedder::{FakeEmbedder, Manner};
@@ -467,7 +467,7 @@ async fn nobody_finds_another_tenants_memory() {
 }
 
 #[tokio::test]
-async fn a_large_memory_gets_its_index_and_filters_stay_right() {
+async fn a_large_memory_is_searched_by_codes_and_filters_stay_right() {
     let memory = Memory::of(World::now().await).await;
     let said = sentences(900, 3);
     let records: Vec<Record> = said
@@ -481,13 +481,10 @@ async fn a_large_memory_gets_its_index_and_filters_stay_right() {
     for batch in records.chunks(100) {
         memory.remember(batch.to_vec()).await;
     }
-    let table = VectorTable::new("fast_256").expect("a name");
     let tenant_id: TenantId = memory.world.tenant_id;
     let exact = memory.search(&said[300], Mode::Vector).await;
-    maintain::build_index(&memory.world.env.db, tenant_id, &table).await.expect("an index");
-    maintain::build_index(&memory.world.env.db, tenant_id, &table).await.expect("the same index");
+    codes::keep(&memory.world.env, FRESH).await.expect("codes");
     let mut conn = memory.world.conn().await;
-    maintain::use_index(&mut conn, tenant_id, &table).await.expect("used");
     let caller = Caller::local("test", tenant_id, true);
     let query = Query { text: said[300].clone(), k: 10, mode: Mode::Vector, ..Query::default() };
     let answer = Box::pin(recall::search(&memory.world.env, &caller, &query)).await.expect("an answer");

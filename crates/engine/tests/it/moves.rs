@@ -447,7 +447,7 @@ async fn killed_ten_times_a_move_embeds_every_chunk_once_and_no_search_fails() {
     assert!(searches > 10 && by_vector + 2 >= searches, "{by_vector} of {searches} searches had vectors");
     if is_slow() {
         let answer = ask(&memory.world.env, &caller(&memory.world), &question(77)).await;
-        assert_eq!(answer.how, How::Index, "a large memory has its index when it switches");
+        assert_eq!(answer.how, How::Index, "a large memory has its codes when it switches");
     }
 }
 

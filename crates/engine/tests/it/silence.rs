@@ -146,10 +146,10 @@ async fn a_worker_whose_connections_go_silent_claims_again_soon_and_keeps_its_le
     let mut conn = world.conn().await;
     let mut number =
         async |sql: &'static str| sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut *conn).await.expect(sql);
-    let held = "select count(*) from pgmq.q_build_index where read_ct = 1 and vt > now()";
+    let held = "select count(*) from pgmq.q_reembed where read_ct = 1 and vt > now()";
     let is_held = wait_until(Duration::from_secs(10), async || number(held).await == 1).await;
     assert!(is_held, "the long item was not taken");
-    let lease_end = "select extract(epoch from vt)::bigint from pgmq.q_build_index";
+    let lease_end = "select extract(epoch from vt)::bigint from pgmq.q_reembed";
     let end_before = number(lease_end).await;
 
     far.proxy.forget_all();

@@ -1,10 +1,10 @@
-//! Vectors are written a few at a time: behind an index each of them takes many milliseconds, and a statement has a limit.
+//! Vectors are written a few at a time: an installation of an earlier release may have an index over them, behind which each takes many milliseconds.
 
 use domain::{DocumentType, Record, TenantId};
 use engine::memory::remember;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use store::memory::{VectorTable, chunks, maintain};
+use store::memory::{VectorTable, chunks};
 use store::sources;
 use testkit::{World, is_slow};
 use uuid::Uuid;
@@ -64,7 +64,6 @@ async fn however_many_vectors_there_are_each_statement_writes_few_of_them() {
     );
     sqlx::raw_sql(sqlx::AssertSqlSafe(counted)).execute(&mut admin).await.expect("a table that counts");
     let (table, tenant_id): (_, TenantId) = (VectorTable::new("wide").expect("a name"), world.tenant_id);
-    maintain::build_index(&world.env.db, tenant_id, &table).await.expect("an index");
 
     let directions = directions(rows.len());
     let vectors: Vec<(Uuid, Uuid, &[f32])> =

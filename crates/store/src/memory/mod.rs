@@ -1,6 +1,7 @@
 //! Memory's tables: documents, chunks and vectors, and how they are searched. Only `engine::memory` writes here.
 
 pub mod chunks;
+pub mod codes;
 pub mod documents;
 mod halfvec;
 pub mod maintain;
@@ -16,7 +17,7 @@ pub use halfvec::HalfVec;
 pub use passages::{Passage, passages};
 pub use search::{
     Candidate, ChunkText, Filters, Found, FreshChunk, How, Looked, Mode, QueryVector, Question, Sort, Traits, complete,
-    found, look, moment, posting_lists, texts, traits,
+    found, live, look, moment, posting_lists, texts, traits,
 };
 
 use std::collections::HashSet;

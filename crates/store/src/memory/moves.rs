@@ -275,24 +275,18 @@ pub async fn free_pointer(conn: &mut PgConnection, tenant_id: TenantId) -> Resul
     Ok(sqlx::query_scalar("select memory.free_pointer($1)").bind(tenant_id.0).fetch_one(conn).await?)
 }
 
-/// Switches the tenant's searches to the new model and its index, if it has one.
-pub async fn switch(
-    conn: &mut PgConnection,
-    at: Option<DateTime<Utc>>,
-    tenant_id: TenantId,
-    index_name: Option<&str>,
-) -> Result<()> {
+/// Switches the tenant's searches to the new model.
+pub async fn switch(conn: &mut PgConnection, at: Option<DateTime<Utc>>, tenant_id: TenantId) -> Result<()> {
     sqlx::query(
         "with moved as (
-             update memory.moves set state = 'tidying', after = null, n_left = 0, waits_for = null, progressed_at = coalesce($3, now())
+             update memory.moves set state = 'tidying', after = null, n_left = 0, waits_for = null, progressed_at = coalesce($2, now())
              where tenant_id = $1 returning *
          )
-         update memory.tenants t set model = m.to_model, index_name = $2, is_chosen = m.is_chosen, left_model = m.from_model,
-             moved_at = coalesce($3, now())
+         update memory.tenants t set model = m.to_model, is_chosen = m.is_chosen, left_model = m.from_model,
+             moved_at = coalesce($2, now())
          from moved m where t.tenant_id = m.tenant_id",
     )
     .bind(tenant_id.0)
-    .bind(index_name)
     .bind(at)
     .execute(conn)
     .await?;

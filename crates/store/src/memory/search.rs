@@ -1,7 +1,7 @@
 //! The two halves of a search in the database: candidates by words and by vector, and what is shown of those that were chosen. Both run in
 //! the caller's own transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -105,7 +105,7 @@ pub struct QueryVector<'a> {
     pub vector: &'a [f32],
 }
 
-/// All that the tenant's chunks can be scored with: postings and fresh chunks for the words, and the chunks nearest to the vector.
+/// All that the tenant's chunks can be scored with: postings and fresh chunks for the words, codes and fresh vectors for the vector.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Looked {
     /// The lexemes that were looked for, some of them stems.
@@ -129,8 +129,13 @@ pub struct Looked {
     pub allowed: Option<Vec<i64>>,
     /// The documents that the filters leave, if they are few.
     documents: Option<Vec<Uuid>>,
-    /// The nearest chunks by vector, nearest first.
-    pub nearest: Vec<Uuid>,
+    /// The codes that have most of the tenant's vectors.
+    pub codes: Vec<i64>,
+    /// The nearest of the vectors that no code has, nearest first.
+    numbers: Vec<i64>,
+    chunk_ids: Vec<Uuid>,
+    document_ids: Vec<Uuid>,
+    similarities: Vec<f64>,
     #[sqlx(try_from = "String")]
     pub how: How,
     /// The model that the tenant's vectors are of; none before anything was remembered.
@@ -158,6 +163,22 @@ impl Looked {
     /// The number of chunks, more or less.
     pub fn total(&self) -> u64 {
         self.total.and_then(|total| u64::try_from(total).ok()).unwrap_or_default()
+    }
+
+    /// The documents that the filters leave, if they are few.
+    pub fn documents(&self) -> Option<&[Uuid]> {
+        self.documents.as_deref()
+    }
+
+    /// The nearest of the vectors that no code has, nearest first.
+    pub fn exact(&self) -> impl Iterator<Item = Candidate> {
+        let chunks = self.numbers.iter().zip(&self.chunk_ids).zip(&self.document_ids).zip(&self.similarities);
+        chunks.map(|(((n, chunk_id), document_id), similarity)| Candidate {
+            n: *n,
+            chunk_id: *chunk_id,
+            document_id: *document_id,
+            similarity: Some(*similarity),
+        })
     }
 
     pub fn mean_length(&self) -> Option<f32> {
@@ -232,14 +253,12 @@ pub struct Candidate {
     pub n: i64,
     pub chunk_id: Uuid,
     pub document_id: Uuid,
-    /// Its position in the document, from 0.
-    pub ordinal: i32,
     /// To the question's vector; none without a vector.
     pub similarity: Option<f64>,
 }
 
-/// Completes the candidates: those by keyword, given by their numbers, best first, of which the first `limit` that match the filters are taken, and
-/// those by vector. Chunks that are gone are left out.
+/// Completes candidates by keyword, given by their numbers, best first, of which the first `limit` that match the filters are taken. Chunks that are gone
+/// are left out.
 pub async fn complete(
     conn: &mut PgConnection,
     question: Question<'_>,
@@ -252,12 +271,28 @@ pub async fn complete(
         .bind(vector.map(|vector| vector.model))
         .bind(vector.map(|vector| HalfVec::new(vector.vector)))
         .bind(numbers)
-        .bind(&looked.nearest)
+        .bind(&[] as &[Uuid])
         .bind(serde_json::to_value(question.filters).unwrap_or_default())
         .bind(&looked.documents)
         .bind(i32::try_from(limit).unwrap_or(i32::MAX))
         .fetch_all(conn)
         .await?)
+}
+
+/// Returns which of some chunks are there, given by their numbers, and are of documents that match the filters.
+pub async fn live<T>(
+    conn: &mut PgConnection,
+    chunks: &HashMap<i64, T>,
+    filters: Option<&Filters>,
+) -> Result<HashSet<i64>> {
+    if chunks.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let numbers: Vec<i64> = chunks.keys().copied().collect();
+    let filters = filters.map_or_else(|| serde_json::json!({}), |filters| serde_json::to_value(filters).unwrap_or_default());
+    let live: Vec<i64> =
+        sqlx::query_scalar("select memory.live_chunks($1, $2)").bind(numbers).bind(filters).fetch_one(conn).await?;
+    Ok(live.into_iter().collect())
 }
 
 /// A document that was found, with the text of its best chunk.

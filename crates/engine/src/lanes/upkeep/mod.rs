@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use domain::Fault;
 use serde::{Deserialize, Serialize};
+use store::memory::codes::FRESH as FRESH_VECTORS;
 use store::memory::postings::FRESH;
 use store::schedules;
 
 use crate::lanes::client_facts;
-use crate::memory::{moves, postings};
+use crate::memory::{codes, moves, postings};
 use crate::work::{Lane, Lease, Outcome, Schedule, UPKEEP};
 use crate::{Env, blobs};
 
@@ -48,7 +49,7 @@ pub const SCHEDULES: &[Schedule] = &[
     Schedule {
         name: "memory",
         every: Duration::from_secs(60),
-        what: "counts what search relies on, and asks for the index of a large memory",
+        what: "counts what search relies on",
         run: |env| Box::pin(tasks::maintain_memory(env)),
     },
     Schedule {
@@ -56,6 +57,12 @@ pub const SCHEDULES: &[Schedule] = &[
         every: Duration::from_secs(10),
         what: "sorts the words of what was remembered, so that large memories are searched fast",
         run: |env| Box::pin(postings::keep(env, FRESH)),
+    },
+    Schedule {
+        name: "codes",
+        every: Duration::from_secs(10),
+        what: "makes short forms of new vectors, so that large memories are searched fast",
+        run: |env| Box::pin(codes::keep(env, FRESH_VECTORS)),
     },
     Schedule {
         name: "models",

@@ -6,7 +6,6 @@ use store::claims::Changed;
 use store::memory::maintain;
 use store::{alerts, claims, queue, retention, tenants};
 
-use crate::lanes::build_index::BuildIndex;
 use crate::lanes::client_facts::ClientFactsOf;
 use crate::lanes::embed::Embed;
 use crate::work::Lane as _;
@@ -144,19 +143,13 @@ pub(super) async fn retry_failed(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Counts what search relies on, and sends for the index of a tenant that outgrew exact search.
+/// Counts what search relies on, and drops indexes over vectors, which codes have replaced.
 pub(super) async fn maintain_memory(env: &Env) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let tenants = maintain::count(&mut conn).await?;
     drop(conn);
-    let queue = queue::Queue::new(BuildIndex::NAME)?;
-    for tenant in tenants.iter().filter(|tenant| tenant.wants_index()) {
-        let tenant_id = TenantId(tenant.tenant_id);
-        let mut tx = env.db.begin().await?;
-        if !queue.holds(&mut tx, &json!({ "tenant_id": tenant_id })).await? {
-            queue.send(&mut tx, tenant_id, &[BuildIndex { model: tenant.model.clone() }]).await?;
-        }
-        tx.commit().await?;
+    for tenant in tenants.iter().filter(|tenant| tenant.index_name.is_some()) {
+        maintain::drop_indexes(&env.db, TenantId(tenant.tenant_id)).await?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use store::memory::Candidate;
 use uuid::Uuid;
 
 /// The beginning of a document says what it is about.
-const FIRST_CHUNK: f64 = 0.03;
+pub(super) const FIRST_CHUNK: f64 = 0.03;
 /// A chunk that has every word of the question. Measured: without it, questions in a document's own words are found less often than by keyword
 /// alone, because the nearest chunk by vector is worth as much as the best by keyword.
 const ALL_WORDS: f64 = 0.3;
@@ -47,11 +47,10 @@ pub(super) fn fuse(scored: &[Scored], vector_share: f64) -> Vec<Fused> {
     let vector_ranks = ranks(scored.iter().filter_map(|chunk| Some((chunk, chunk.candidate.similarity?))));
     let mut best: HashMap<Uuid, Fused> = HashMap::new();
     for chunk in scored {
-        let Candidate { chunk_id, document_id, ordinal, similarity, .. } = chunk.candidate;
+        let Candidate { chunk_id, document_id, similarity, .. } = chunk.candidate;
         let by_vector = similarity.map_or(0.0, |similarity| vector.stretch(similarity));
         let is_hybrid = vector_share > 0.0 && vector_share < 1.0;
-        let bonus = if ordinal == 0 && vector_share < 1.0 { FIRST_CHUNK } else { 0.0 }
-            + if chunk.has_all_words && is_hybrid { ALL_WORDS } else { 0.0 };
+        let bonus = if chunk.has_all_words && is_hybrid { ALL_WORDS } else { 0.0 };
         let score = vector_share * by_vector + (1.0 - vector_share) * keyword.stretch(chunk.by_keyword) + bonus;
         let (keyword_rank, vector_rank) =
             (keyword_ranks.get(&document_id).copied(), vector_ranks.get(&document_id).copied());
@@ -116,15 +115,14 @@ impl Range {
 mod tests {
     use super::*;
 
-    /// Chunks as (document, ordinal, by keyword, similarity); those with 10 or more by keyword have all words; chunks are numbered from 100 on.
-    fn scored(chunks: &[(u128, i32, f64, Option<f64>)]) -> Vec<Scored> {
+    /// Chunks as (document, by keyword, similarity); those with 10 or more by keyword have all words; chunks are numbered from 100 on.
+    fn scored(chunks: &[(u128, f64, Option<f64>)]) -> Vec<Scored> {
         let scored =
-            |(nth, (document, ordinal, by_keyword, similarity)): (u128, &(u128, i32, f64, Option<f64>))| Scored {
+            |(nth, (document, by_keyword, similarity)): (u128, &(u128, f64, Option<f64>))| Scored {
                 candidate: Candidate {
                     n: i64::try_from(nth).expect("few"),
                     chunk_id: Uuid::from_u128(100 + nth),
                     document_id: Uuid::from_u128(*document),
-                    ordinal: *ordinal,
                     similarity: *similarity,
                 },
                 by_keyword: *by_keyword,
@@ -133,34 +131,27 @@ mod tests {
         (0..).zip(chunks).map(scored).collect()
     }
 
-    fn order(chunks: &[(u128, i32, f64, Option<f64>)], vector_share: f64) -> Vec<u128> {
+    fn order(chunks: &[(u128, f64, Option<f64>)], vector_share: f64) -> Vec<u128> {
         fuse(&scored(chunks), vector_share).iter().map(|document| document.document_id.as_u128()).collect()
     }
 
     #[test]
     fn two_scores_become_one_order() {
-        let both = [(1, 1, 9.0, Some(0.2)), (2, 1, 8.0, Some(0.8)), (3, 1, 0.0, Some(0.9))];
+        let both = [(1, 9.0, Some(0.2)), (2, 8.0, Some(0.8)), (3, 0.0, Some(0.9))];
         for (what, chunks, share, expected) in [
             ("nothing", &[][..], 0.7, &[][..]),
-            ("keywords alone", &[(1, 1, 2.0, None), (2, 1, 5.0, None), (3, 1, 3.0, None)], 0.7, &[2, 3, 1]),
-            ("vectors alone", &[(1, 1, 0.0, Some(0.1)), (2, 1, 0.0, Some(0.5))], 0.7, &[2, 1]),
+            ("keywords alone", &[(1, 2.0, None), (2, 5.0, None), (3, 3.0, None)], 0.7, &[2, 3, 1]),
+            ("vectors alone", &[(1, 0.0, Some(0.1)), (2, 0.0, Some(0.5))], 0.7, &[2, 1]),
             ("good in both beats best in one", &both, 0.7, &[2, 3, 1]),
             ("a weak model counts less", &both, 0.1, &[1, 2, 3]),
-            ("no vector yet", &[(1, 1, 9.0, None), (2, 1, 1.0, Some(0.9)), (3, 1, 1.0, Some(0.8))], 0.3, &[1, 2, 3]),
-            ("the first chunk goes before an equal one", &[(1, 1, 4.0, None), (2, 0, 4.0, None)], 0.0, &[2, 1]),
-            (
-                "but not by vector alone",
-                &[(1, 1, 0.0, Some(0.91)), (2, 0, 0.0, Some(0.9)), (3, 1, 0.0, Some(0.1))],
-                1.0,
-                &[1, 2, 3],
-            ),
+            ("no vector yet", &[(1, 9.0, None), (2, 1.0, Some(0.9)), (3, 1.0, Some(0.8))], 0.3, &[1, 2, 3]),
             (
                 "all words beat the nearest vector",
-                &[(1, 1, 10.0, Some(0.3)), (2, 1, 8.0, Some(0.5)), (3, 1, 0.0, Some(0.9))],
+                &[(1, 10.0, Some(0.3)), (2, 8.0, Some(0.5)), (3, 0.0, Some(0.9))],
                 0.6,
                 &[1, 3, 2],
             ),
-            ("equal scores go by id", &[(2, 1, 4.0, None), (1, 1, 4.0, None)], 0.5, &[1, 2]),
+            ("equal scores go by id", &[(2, 4.0, None), (1, 4.0, None)], 0.5, &[1, 2]),
         ] {
             assert_eq!(order(chunks, share), expected, "{what}");
         }
@@ -168,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_document_is_shown_by_its_best_chunk_and_says_where_it_stood() {
-        let chunks = [(1, 3, 1.0, Some(0.1)), (1, 4, 5.0, Some(0.9)), (2, 1, 0.0, Some(0.95)), (1, 5, 0.0, None)];
+        let chunks = [(1, 1.0, Some(0.1)), (1, 5.0, Some(0.9)), (2, 0.0, Some(0.95)), (1, 0.0, None)];
         let fused = fuse(&scored(&chunks), 0.5);
         let ids: Vec<(u128, u128)> = fused.iter().map(|f| (f.document_id.as_u128(), f.chunk_id.as_u128())).collect();
         assert_eq!(ids, [(1, 101), (2, 102)]);

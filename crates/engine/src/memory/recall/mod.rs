@@ -1,10 +1,10 @@
 //! Asking memory, for what `memory::remember` wrote. A search goes through these steps:
 //!
 //! 1. `question`: the question becomes a vector.
-//! 2. `store::memory::look`: the postings of its words (`memory.keyword_postings`) and the chunks nearest to its vector, in one round trip of the
-//!    caller's own transaction. `lists` has the long ones. `keyword` scores every chunk that has one of the words.
-//! 3. `store::memory::complete`: the best chunks of either side become candidates, with both scores. Another way to find candidates only has to
-//!    name more chunks.
+//! 2. `store::memory::look`: the postings of its words (`memory.keyword_postings`) and the names of the codes of vectors (`memory.vector_side`), in one
+//!    round trip of the caller's own transaction. `lists` has the long postings, `memory::codes` the codes. `keyword` scores every chunk that has one
+//!    of the words.
+//! 3. `candidates`: the best chunks by keyword and the nearest by vector, with both scores. Another way to find candidates only has to name more chunks.
 //! 4. `fusion` and `ranking`: the two scores become one order of documents. Those that have a quoted phrase, a number or an address of the question
 //!    (`domain::text::Exact`) go first.
 //! 5. `page`: the best are read with their texts, twenty at least. The question's phrases are looked for in them, newer ones get a little more
@@ -12,6 +12,7 @@
 //! 6. `floor` decides whether any of them fits. If not, the answer says so and has the closest apart.
 //! 7. Each becomes a `Hit`, with a snippet and why it matched. `facets` counts what matches, and a `cursor` leads to the next page.
 
+mod candidates;
 mod coverage;
 mod cursor;
 mod facets;
@@ -26,12 +27,14 @@ mod recency;
 mod why;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use domain::codes::Segment;
 use domain::text::{self, Exact, Part, Phrases, has_nul};
 use domain::{Caller, DocumentType};
 use store::Tx;
-use store::memory::{self, Candidate, Filters, Found, How, Looked, Mode, QueryVector, Sort, Traits};
+use store::memory::{self, Filters, Found, How, Looked, Mode, QueryVector, Sort, Traits};
 use uuid::Uuid;
 
 use self::coverage::Coverage;
@@ -39,13 +42,14 @@ use self::cursor::Cursor;
 pub use self::facets::{Facet, Facets, Period};
 pub use self::floor::Floor;
 use self::floor::{Signals, fits};
-use self::fusion::{PHRASE, Scored};
+use self::fusion::{FIRST_CHUNK, PHRASE, Scored};
 use self::keyword::Scores;
 pub use self::lists::Lists;
 use self::page::{Group, Order};
 use self::question::Question;
 use self::ranking::{Ranked, Ranking};
 use self::why::Reasons;
+use crate::memory::codes::Codes;
 use crate::{ActError, Env};
 
 const SNIPPET_CHARS: usize = 260;
@@ -210,6 +214,7 @@ struct Asker<'a> {
     cursor: Option<Cursor>,
     now: DateTime<Utc>,
     lists: &'a Lists,
+    codes: &'a Codes,
 }
 
 /// The answer, as it leaves the database.
@@ -235,7 +240,7 @@ impl<'a> Asker<'a> {
             Mode::Vector => 1.0,
             Mode::Keyword => 0.0,
         };
-        Self { query, words, share, floor: embedder.floor(), cursor, now: env.clock.now(), lists: &env.lists }
+        Self { query, words, share, floor: embedder.floor(), cursor, now: env.clock.now(), lists: &env.lists, codes: &env.codes }
     }
 
     /// Reads the answer, in the caller's own transaction.
@@ -256,11 +261,15 @@ impl<'a> Asker<'a> {
         let exact = self.words.map_or(&nothing, |words| &words.exact);
         let limit = if exact.has_phrases() { BY_PHRASE } else { BY_KEYWORD };
         let mut looked = memory::look(tx, asked, lists::LONG, NEAREST).await?;
-        if !self.lists.add_to(tx, &mut looked).await? {
-            looked = memory::look(tx, asked, usize::MAX, NEAREST).await?; // everything in one statement
+        let mut segments = self.segments(tx, asked, &looked).await?;
+        if !self.lists.add_to(tx, &mut looked).await? || segments.is_none() {
+            // Segments were merged meanwhile. Everything of words comes in one statement now, and codes are not merged twice in a moment.
+            looked = memory::look(tx, asked, usize::MAX, NEAREST).await?;
+            segments = self.segments(tx, asked, &looked).await?;
         }
         let scores = Scores::of(&looked);
-        let candidates = candidates(tx, asked, &looked, &scores, limit).await?;
+        let segments = segments.unwrap_or_default();
+        let candidates = candidates::find(tx, asked, &looked, &scores, &segments, limit).await?;
         let scored: Vec<Scored> = candidates
             .into_iter()
             .map(|candidate| Scored {
@@ -325,6 +334,19 @@ impl<'a> Asker<'a> {
         Ok(Answered { groups, is_nothing_fitting, facets, next, looked })
     }
 
+    /// The codes that the question needs. None: some were merged into others meanwhile.
+    async fn segments(
+        &self,
+        tx: &mut Tx,
+        asked: memory::Question<'_>,
+        looked: &Looked,
+    ) -> store::Result<Option<Vec<Arc<Segment>>>> {
+        match asked.vector.filter(|_| !looked.codes.is_empty()) {
+            Some(asked) => self.codes.get(tx, asked.model, &looked.codes).await,
+            None => Ok(Some(Vec::new())),
+        }
+    }
+
     fn signals(&self, ranked: &Ranked, coverage: &Coverage<'_>) -> Signals {
         Signals {
             similarity: ranked.fused.similarity,
@@ -337,7 +359,8 @@ impl<'a> Asker<'a> {
     fn part(&self, found: &Found) -> f64 {
         self.words.map_or(0.0, |words| {
             let phrases = PHRASE * words.phrases.share_in(found.title.as_deref(), &found.text);
-            phrases + recency::part(found.at, self.now)
+            let first = if found.ordinal == 0 { FIRST_CHUNK } else { 0.0 };
+            phrases + first + recency::part(found.at, self.now)
         })
     }
 
@@ -385,28 +408,6 @@ impl<'a> Asker<'a> {
 fn is_web_address(url: &str) -> bool {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
     is_web && url.len() <= 2_000 && !url.contains(|c: char| c.is_control() || c.is_whitespace())
-}
-
-/// The best chunks by keyword that match the filters, and the nearest by vector.
-async fn candidates(
-    tx: &mut Tx,
-    asked: memory::Question<'_>,
-    looked: &Looked,
-    scores: &Scores,
-    limit: usize,
-) -> store::Result<Vec<Candidate>> {
-    let is_broad = looked.allowed.is_none() && !asked.filters.is_empty();
-    // Some entries are of chunks that are gone. A filter that leaves many chunks is applied to those with the best scores, in growing numbers.
-    let tries = if is_broad { [10 * limit, usize::MAX] } else { [limit * 5 / 4, 10 * limit] };
-    for most in tries {
-        let numbers = scores.best(most, looked.allowed.as_deref());
-        let completed = memory::complete(tx, asked, looked, &numbers, limit).await?;
-        let n_found = completed.iter().filter(|candidate| scores.get(candidate.n) > 0.0).count();
-        if numbers.len() < most || n_found >= limit || most == tries[1] {
-            return Ok(completed);
-        }
-    }
-    Ok(Vec::new())
 }
 
 #[cfg(test)]

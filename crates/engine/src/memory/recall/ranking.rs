@@ -95,7 +95,6 @@ mod tests {
                 n: i64::try_from(n).expect("few"),
                 chunk_id,
                 document_id: Uuid::from_u128(*document),
-                ordinal: 1,
                 similarity: None,
             };
             scored.push(Scored { has_all_words: false, candidate, by_keyword: *by_keyword });

@@ -182,20 +182,15 @@ pub(super) async fn load(env: &Env, asker: &Asker, pages: impl Iterator<Item = &
     Ok(())
 }
 
-/// Does what the maintenance task and the index lane do in a running installation.
+/// Does what the upkeep of a running installation does.
 pub(super) async fn index(env: &Env) -> anyhow::Result<()> {
     let mut conn = env.db.acquire().await?;
     memory::postings::keep(env, 1).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
     store::bench::analyze(&env.db).await?;
-    for tenant in maintain::count(&mut conn).await? {
-        if tenant.wants_index() {
-            let (tenant_id, table) = (TenantId(tenant.tenant_id), VectorTable::new(&tenant.model)?);
-            let begun = Instant::now();
-            maintain::build_index(&env.db, tenant_id, &table).await?;
-            eprintln!("an index over {} vectors took {:.0?}", tenant.n_chunks, begun.elapsed());
-            maintain::use_index(&mut conn, tenant_id, &table).await?;
-        }
-    }
+    maintain::count(&mut conn).await?;
+    let begun = Instant::now();
+    memory::codes::keep(env, 1).await.map_err(|fault| anyhow::anyhow!(fault.in_words()))?;
+    eprintln!("the codes of all vectors took {:.0?}", begun.elapsed());
     Ok(())
 }
 
