@@ -3,6 +3,7 @@
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::db::ConnectTo;
+use crate::memory::{HalfVec, VectorTable};
 use crate::queue::{self, Queue};
 use crate::{Error, Result};
 
@@ -202,7 +203,7 @@ pub async fn analyze(db: &crate::Db) -> Result<()> {
 pub async fn vectors(
     conn: &mut PgConnection,
     tenant_id: domain::TenantId,
-    table: &crate::memory::VectorTable,
+    table: &VectorTable,
     document_type: Option<&str>,
 ) -> Result<Vec<(uuid::Uuid, Vec<f32>)>> {
     let sql = format!(
@@ -212,6 +213,185 @@ pub async fn vectors(
         table.model()
     );
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(document_type).fetch_all(conn).await?)
+}
+
+/// The similarities of a tenant's `k` documents that are nearest to a vector, best first, and of those that were found, each by its best chunk. Every
+/// vector is compared.
+pub async fn similarities(
+    conn: &mut PgConnection,
+    tenant_id: domain::TenantId,
+    table: &VectorTable,
+    vector: &[f32],
+    k: usize,
+    found: &[uuid::Uuid],
+) -> Result<(Vec<f32>, Vec<f32>)> {
+    let sql = format!(
+        "with best as materialized (
+             select document_id, max(-(embedding <#> $2))::real as similarity from memory.vectors_{}
+             where tenant_id = $1 group by document_id)
+         select array(select similarity from best order by similarity desc limit $3),
+             array(select similarity from best where document_id = any($4))",
+        table.model()
+    );
+    Ok(sqlx::query_as(AssertSqlSafe(sql))
+        .bind(tenant_id.0)
+        .bind(HalfVec::new(vector))
+        .bind(i64::try_from(k).unwrap_or(i64::MAX))
+        .bind(found)
+        .fetch_one(conn)
+        .await?)
+}
+
+/// Opens a session with the owner's rights and without a time limit.
+pub async fn owner(db: &crate::Db) -> Result<PgConnection> {
+    let mut conn = db.to().connect("tributary bench").await?;
+    sqlx::raw_sql("set role tributary_owner; set statement_timeout = 0; set maintenance_work_mem = '512MB'")
+        .execute(&mut conn)
+        .await?;
+    Ok(conn)
+}
+
+/// Makes a plain table of a tenant's chunks, with an index for vectors and one for words.
+pub async fn make_bare(
+    owner: &mut PgConnection,
+    tenant_id: domain::TenantId,
+    table: &VectorTable,
+    dim: usize,
+) -> Result<()> {
+    // In the row itself where it fits there, like ours.
+    let storage = if dim <= 3_000 { "plain" } else { "external" };
+    let make = format!(
+        "create table memory.bench_bare (
+             id uuid primary key, document_id uuid not null, tsv tsvector not null, embedding halfvec({dim}) not null);
+         alter table memory.bench_bare alter column embedding set storage {storage}"
+    );
+    sqlx::raw_sql(AssertSqlSafe(make)).execute(&mut *owner).await?;
+    let fill = format!(
+        "insert into memory.bench_bare (id, document_id, tsv, embedding)
+         select c.id, c.document_id, memory.words(c.title, c.lang, c.text), v.embedding from public.document_chunks c
+         join memory.vectors_{} v on v.tenant_id = c.tenant_id and v.chunk_id = c.id where c.tenant_id = $1",
+        table.model()
+    );
+    sqlx::query(AssertSqlSafe(fill)).bind(tenant_id.0).execute(&mut *owner).await?;
+    sqlx::raw_sql(
+        "create index on memory.bench_bare using hnsw (embedding halfvec_ip_ops) with (m = 16, ef_construction = 64);
+         create index on memory.bench_bare using gin (tsv)",
+    )
+    .execute(&mut *owner)
+    .await?;
+    sqlx::raw_sql("vacuum (analyze) memory.bench_bare").execute(owner).await?; // alone: it takes no part in a transaction
+    Ok(())
+}
+
+pub async fn drop_bare(owner: &mut PgConnection) -> Result<()> {
+    sqlx::raw_sql("drop table memory.bench_bare").execute(owner).await?;
+    Ok(())
+}
+
+/// Opens a session for [`bare_search`]. By its default the index for vectors finds 40 rows.
+pub async fn bare_session(db: &crate::Db) -> Result<PgConnection> {
+    let mut conn = owner(db).await?;
+    sqlx::raw_sql("set hnsw.ef_search = 100").execute(&mut conn).await?;
+    Ok(conn)
+}
+
+/// The least that searches by meaning and by words: the 100 nearest and the 100 with the best words, by the sum of both scores. No tenant, no
+/// filter, no text of a hit.
+pub async fn bare_search(conn: &mut PgConnection, question: &str, vector: &[f32]) -> Result<Vec<uuid::Uuid>> {
+    Ok(sqlx::query_scalar(
+        "with near as (
+             select id, -(embedding <#> $1) as score from memory.bench_bare order by embedding <#> $1 limit 100),
+         worded as (
+             select b.id, ts_rank_cd(b.tsv, q.words) as score from plainto_tsquery('english', $2) q (words)
+             join memory.bench_bare b on b.tsv @@ q.words order by score desc limit 100)
+         select id from (select * from near union all select * from worded) scored group by id order by sum(score) desc limit 10",
+    )
+    .bind(HalfVec::new(vector))
+    .bind(question)
+    .fetch_all(conn)
+    .await?)
+}
+
+pub async fn count_chunks(conn: &mut PgConnection, tenant_id: domain::TenantId) -> Result<i64> {
+    let sql = "select count(*) from public.document_chunks where tenant_id = $1";
+    Ok(sqlx::query_scalar(sql).bind(tenant_id.0).fetch_one(conn).await?)
+}
+
+/// Copies one tenant's documents, with chunks and vectors, into the memory of another, until at least `n_chunks` are copied. Returns how many
+/// were. Each copy of a document has a name of its own, by `nth`.
+pub async fn copy_documents(
+    owner: &mut PgConnection,
+    table: &VectorTable,
+    from: domain::TenantId,
+    to: domain::TenantId,
+    nth: i32,
+    n_chunks: i64,
+) -> Result<usize> {
+    // Their whole texts stay behind, because no search reads them.
+    sqlx::query(
+        "insert into public.source_documents (tenant_id, id, source_id, external_id, document_type, title, lang, content_sha256,
+             embedding_model, embedding_text_sha256, n_chunks)
+         select $2, md5(d.id::text || ' ' || $3)::uuid, s.id, d.external_id || ' copy ' || $3, d.document_type, d.title, d.lang,
+             sha256(d.content_sha256 || convert_to($3::text, 'UTF8')), d.embedding_model, d.embedding_text_sha256, d.n_chunks
+         from (select *, sum(n_chunks) over (order by id) - n_chunks as n_before
+             from public.source_documents where tenant_id = $1 and deleted_at is null) d
+         join public.connected_sources s on s.tenant_id = $2 and s.provider = 'manual'
+         where d.n_before < $4",
+    )
+    .bind(from.0)
+    .bind(to.0)
+    .bind(nth)
+    .bind(n_chunks)
+    .execute(&mut *owner)
+    .await?;
+    let n_copied = copy_chunks(owner, from, to, nth).await?;
+    copy_vectors(owner, table, from, to, nth).await?;
+    Ok(usize::try_from(n_copied).unwrap_or(usize::MAX))
+}
+
+/// Copies the chunks of the `nth` copies of documents. Texts that are alike would become one hit of a search, so these have another word in every
+/// sentence.
+async fn copy_chunks(owner: &mut PgConnection, from: domain::TenantId, to: domain::TenantId, nth: i32) -> Result<u64> {
+    let copied = sqlx::query(
+        "insert into public.document_chunks (tenant_id, id, document_id, ordinal, title, lang, text, hash, occurrence)
+         select $2, md5(c.id::text || ' ' || $3)::uuid, d.id, c.ordinal, c.title, c.lang,
+             replace(replace(c.text, ' the ', ' the copy' || $3 || ' '), '. ', '. copy' || $3 || ' ') || ' copy' || $3,
+             sha256(c.hash || convert_to($3::text, 'UTF8')), c.occurrence
+         from public.document_chunks c
+         join public.source_documents d on d.tenant_id = $2 and d.id = md5(c.document_id::text || ' ' || $3)::uuid
+         where c.tenant_id = $1",
+    )
+    .bind(from.0)
+    .bind(to.0)
+    .bind(nth)
+    .execute(owner)
+    .await?;
+    Ok(copied.rows_affected())
+}
+
+/// Copies the vectors of the `nth` copies of documents, each moved a little in a direction of its own (its cosine with the original is 0.96).
+/// pgvector's index keeps equal vectors as one, and would be smaller than it seems.
+async fn copy_vectors(
+    owner: &mut PgConnection,
+    table: &VectorTable,
+    from: domain::TenantId,
+    to: domain::TenantId,
+    nth: i32,
+) -> Result<()> {
+    let sql = format!(
+        "insert into memory.vectors_{0} (tenant_id, chunk_id, document_id, embedding)
+         select $2, md5(v.chunk_id::text || ' ' || $3)::uuid, d.id, l2_normalize(v.embedding + m.moved)
+         from memory.vectors_{0} v
+         join public.source_documents d on d.tenant_id = $2 and d.id = md5(v.document_id::text || ' ' || $3)::uuid
+         cross join lateral (
+             select array_agg(r.x)::halfvec as moved from (
+                 select ((random() - 0.5) / sqrt(vector_dims(v.embedding)))::real as x
+                 from generate_series(1, vector_dims(v.embedding))) r) m
+         where v.tenant_id = $1",
+        table.model()
+    );
+    sqlx::query(AssertSqlSafe(sql)).bind(from.0).bind(to.0).bind(nth).execute(owner).await?;
+    Ok(())
 }
 
 /// The words of a chunk and its title, as a textbook's BM25 takes them: English stems without stop words, each with its count.

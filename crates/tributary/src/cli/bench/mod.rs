@@ -50,7 +50,8 @@ enum Command {
     Embed(embed::Args),
     /// remember(), compared with a bare INSERT of the same rows and vectors.
     Remember,
-    /// The share of an exact search's first ten results that the real search finds, over real manuals, and its speed.
+    /// The share of an exact search's first ten results that the real search finds, over real manuals, and its speed, compared with a bare
+    /// pgvector and GIN statement; also while another tenant's documents are written.
     Search(search::Args),
     /// Whether questions about real manuals find the document that answers them, compared with textbook BM25 over the same chunks.
     Relevance(relevance::Args),
