@@ -287,9 +287,12 @@ impl<'a, S: AsRef<Segment>> Question<'a, S> {
         let factors = segment.factors[entry];
         let bytes = segment.width / 2;
         let nibbles = &segment.nibbles[entry * bytes..(entry + 1) * bytes];
-        let parts = question.as_chunks::<2>().0.iter().zip(nibbles).map(|([low, high], byte)| {
-            low * (f32::from(byte & 15) - 7.5) + high * (f32::from(byte >> 4) - 7.5)
-        });
+        let parts = question
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .zip(nibbles)
+            .map(|([low, high], byte)| low * (f32::from(byte & 15) - 7.5) + high * (f32::from(byte >> 4) - 7.5));
         segment.near(entry, factors.step * parts.sum::<f32>() + factors.of_mean + base)
     }
 }

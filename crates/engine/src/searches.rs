@@ -1,5 +1,7 @@
 //! Saved searches: a person saves a question, and sees how many documents have been stored since that match it.
 
+use std::time::{Duration, Instant};
+
 use domain::Caller;
 use store::searches;
 pub use store::searches::{Asked, SavedSearch};
@@ -11,6 +13,8 @@ use crate::{ActError, Env};
 
 /// The new hits of so many searches are counted for one list: each count is a search.
 const MOST_COUNTED: usize = 20;
+/// Somebody waits for the list: an embedder that hangs must not hold it up.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// A saved search and the number of new documents that match it.
 #[derive(Clone, Debug)]
@@ -41,9 +45,13 @@ pub async fn save(env: &Env, caller: &Caller, name: &str, asked: Asked) -> Resul
 /// Lists the tenant's saved searches by name, each with the number of its new documents.
 pub async fn list(env: &Env, caller: &Caller) -> Result<Vec<Listed>, ActError> {
     let saved = env.db.read(caller, async |tx| searches::list(tx, caller.tenant_id, None).await).await?;
-    let mut listed = Vec::new();
+    let (mut listed, begun) = (Vec::new(), Instant::now());
     for (nth, search) in saved.into_iter().enumerate() {
-        let news = if nth < MOST_COUNTED { Some(news(env, caller, &search).await?) } else { None };
+        let news = if nth < MOST_COUNTED && begun.elapsed() < PATIENCE {
+            Some(news(env, caller, &search).await?)
+        } else {
+            None
+        };
         listed.push(Listed { search, news });
     }
     Ok(listed)

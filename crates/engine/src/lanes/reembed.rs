@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use domain::{DocumentId, Fault, TenantId};
 use serde::{Deserialize, Serialize};
 use store::crash::{self, Point};
-use store::memory::moves::{self, Move, State};
 use store::memory::VectorTable;
+use store::memory::moves::{self, Move, State};
 use store::spend;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ use super::queue_of;
 use crate::Env;
 use crate::memory::embed::Embedded;
 use crate::memory::moves::changed;
-use crate::memory::{Reservation, codes, reserve};
+use crate::memory::{Reservation, codes, reserve, told};
 use crate::work::{Effect, Lane, Lease, Outcome};
 
 /// The number of chunks in a bite. A worker that is killed loses the vectors of one bite.
@@ -124,7 +124,9 @@ impl Mover<'_> {
                 return Ok(Some(Outcome::Snooze(until_then, "budget: what vectors may cost this month is spent")));
             }
         };
-        let Embedded { vectors, spent, fault } = embedder.embed_documents(&texts).await?;
+        let answered = embedder.embed_documents(&texts).await;
+        told(env, embedder, &answered).await;
+        let Embedded { vectors, spent, fault } = answered?;
         crash::at(Point::ReembedMade)?;
         let of_text: HashMap<&str, &[f32]> = texts.iter().copied().zip(vectors.iter().map(Vec::as_slice)).collect();
         let made: Vec<(Uuid, &[f32])> =

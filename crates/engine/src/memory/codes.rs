@@ -73,12 +73,7 @@ struct Entry {
 
 impl Codes {
     /// Returns the segments with these ids, and reads from the database those that are not known. None: one of them was merged into another meanwhile.
-    pub(super) async fn get(
-        &self,
-        tx: &mut Tx,
-        model: &str,
-        ids: &[i64],
-    ) -> store::Result<Option<Vec<Arc<Segment>>>> {
+    pub(super) async fn get(&self, tx: &mut Tx, model: &str, ids: &[i64]) -> store::Result<Option<Vec<Arc<Segment>>>> {
         let unknown: Vec<i64> = {
             let mut known = self.known();
             known.now += 1;
@@ -86,7 +81,9 @@ impl Codes {
         };
         // One at a time: together they may be hundreds of megabytes.
         for id in &unknown {
-            let Some((_, bytes)) = codes::read(tx, model, std::slice::from_ref(id)).await?.pop() else { return Ok(None) };
+            let Some((_, bytes)) = codes::read(tx, model, std::slice::from_ref(id)).await?.pop() else {
+                return Ok(None);
+            };
             let parsed = tokio::task::spawn_blocking(move || Segment::parse(&bytes)).await.ok().flatten();
             let Some(segment) = parsed else {
                 tracing::error!("the codes {id} are damaged: they are left out of searches until they are made anew");

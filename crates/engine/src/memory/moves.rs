@@ -239,8 +239,10 @@ pub async fn keep(env: &Env) -> Result<(), Fault> {
     let (placed, under_way) = (moves::placed(&mut conn, None).await?, moves::list(&mut conn, None).await?);
     drop(conn);
     let (configured, now) = (env.embedders.configured(), env.clock.now());
+    // A memory for which something fails holds up no other.
+    let mut failed = None;
     for moving in &under_way {
-        keep_going(env, moving, now).await?;
+        failed = keep_going(env, moving, now).await.err().or(failed);
     }
     for memory in &placed {
         let is_moving = under_way.iter().any(|moving| moving.tenant_id == memory.tenant_id);
@@ -249,8 +251,8 @@ pub async fn keep(env: &Env) -> Result<(), Fault> {
         }
         match begin_as(env, TenantId(memory.tenant_id), configured, false, BY_SETTING).await {
             Ok(_) | Err(ActError::Conflict(_) | ActError::NotFound(_)) => {} // another worker was first, or it is forgotten
-            Err(ActError::Store(error)) => return Err(error.into()),
-            Err(error @ ActError::Invalid(_)) => return Err(Fault::Malformed { what: error.to_string() }),
+            Err(ActError::Store(error)) => failed = Some(error.into()),
+            Err(error @ ActError::Invalid(_)) => failed = Some(Fault::Malformed { what: error.to_string() }),
         }
     }
     let mut conn = env.db.acquire().await?;
@@ -258,7 +260,7 @@ pub async fn keep(env: &Env) -> Result<(), Fault> {
     for model in moves::drop_unused_models(&mut conn, env.clock.sql(), &[in_force]).await? {
         tracing::info!("the table of the model {model} was dropped: no memory has used it for an hour");
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// Sends for a move whose item somebody has skipped. Cancels one to a model that no worker asks any more, so that another can begin.

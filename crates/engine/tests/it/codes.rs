@@ -42,10 +42,11 @@ async fn nearest(memory: &Memory, text: &str, filters: Filters) -> (Vec<String>,
 async fn whatever_is_written_changed_removed_and_merged_each_text_finds_its_document() {
     let memory = Memory::new().await;
     let mut rng = StdRng::seed_from_u64(33);
-    let words: Vec<&str> = "river copper window harbour lantern meadow engine violin copper basket thunder orchard pencil saddle \
+    let words: Vec<&str> =
+        "river copper window harbour lantern meadow engine violin copper basket thunder orchard pencil saddle \
                             marble lighthouse kettle ribbon anchor barley canyon drum elbow falcon"
-        .split_whitespace()
-        .collect();
+            .split_whitespace()
+            .collect();
     let mut expected: HashMap<String, Option<String>> = HashMap::new();
     for round in 1..=if is_slow() { 200 } else { 30_i64 } {
         let mut batch = Vec::new();
@@ -71,7 +72,10 @@ async fn whatever_is_written_changed_removed_and_merged_each_text_finds_its_docu
             expected.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))).collect();
         for (name, text) in there.sample(&mut rng, 6) {
             let (found, _) = nearest(&memory, text, Filters::default()).await;
-            assert!(found.first().is_some_and(|first| expected[first].as_ref() == Some(text)), "round {round}: {found:?}");
+            assert!(
+                found.first().is_some_and(|first| expected[first].as_ref() == Some(text)),
+                "round {round}: {found:?}"
+            );
             assert_eq!(found.len(), there.len(), "round {round}: each document once, and no other: {found:?}");
             let only = Filters { r#type: Some("file".into()), ..Filters::default() };
             let (found, _) = nearest(&memory, text, only).await;

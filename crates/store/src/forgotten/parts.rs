@@ -63,6 +63,11 @@ pub(super) fn of_source() -> Vec<Part> {
         // A client with a source has an external_id, and the index knows that.
         Part::new("public.client_intelligence", format!("{of_its} and t.external_id is not null"), Some("clients")),
         Part::new("tributary.parked", "t.tenant_id = $1 and t.message ->> 'source_id' = $2", None),
+        Part::new(
+            "public.saved_searches",
+            "t.tenant_id = $1 and $2 in (t.query #>> '{filters,source}', t.query #>> '{filters,channel}')",
+            None,
+        ),
         Part::new("tributary.gates", "strpos(t.key, $2) > 0", None),
         Part::new("public.sync_jobs", of_its, Some("jobs")),
     ]
@@ -73,6 +78,7 @@ pub(super) fn of_contact() -> Vec<Part> {
     let gone = format!("t.tenant_id = $1 and {}", messages::names_what_is_gone("t.message"));
     vec![
         Part::new("public.contact_keys", "t.tenant_id = $1 and t.contact_id = $2::bigint", None),
+        Part::new("public.saved_searches", "t.tenant_id = $1 and t.query #>> '{filters,contact}' = $2", None),
         Part::new("tributary.parked", gone, None),
     ]
 }

@@ -205,7 +205,11 @@ mod tests {
             ("none", state(&[], 0), None),
             ("seven", state(&[200; 7], 1_400), None),
             ("eight", state(&[200; 8], 1_600), Some((1..=8).collect())),
-            ("those of a size", state(&[30_000, 300, 300, 300, 300, 300, 300, 300, 300], 32_400), Some((2..=9).collect())),
+            (
+                "those of a size",
+                state(&[30_000, 300, 300, 300, 300, 300, 300, 300, 300], 32_400),
+                Some((2..=9).collect()),
+            ),
             ("as many as there is room for", state(&[20_000; 9], 180_000), Some(vec![1, 2, 3])),
             ("large ones stay", state(&[60_000; 12], 720_000), None),
             ("a fifth is gone", state(&[60_000, 4_000], 50_000), Some(vec![1, 2])),

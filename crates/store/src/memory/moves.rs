@@ -308,8 +308,21 @@ pub async fn label(
     after: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<Labelled>> {
+    // Locked first, looked at in a statement of its own: what a writer that was waited for has committed must be seen.
+    let locked: Vec<Uuid> = sqlx::query_scalar(
+        "select d.id from public.source_documents d
+         where d.tenant_id = $1 and d.id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000') and d.n_chunks > 0
+             and d.deleted_at is null and d.embedding_model is distinct from $4
+         order by d.id limit $3 for update",
+    )
+    .bind(tenant_id.0)
+    .bind(after)
+    .bind(limit)
+    .bind(table.model())
+    .fetch_all(&mut *conn)
+    .await?;
     let sql = table.on(include_str!("../sql/moves_label.sql"));
-    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(after).bind(limit).bind(table.model()).fetch_all(conn).await?)
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(locked).bind(table.model()).fetch_all(conn).await?)
 }
 
 /// Notes the last document that was labelled.

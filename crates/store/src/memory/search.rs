@@ -289,7 +289,8 @@ pub async fn live<T>(
         return Ok(HashSet::new());
     }
     let numbers: Vec<i64> = chunks.keys().copied().collect();
-    let filters = filters.map_or_else(|| serde_json::json!({}), |filters| serde_json::to_value(filters).unwrap_or_default());
+    let filters =
+        filters.map_or_else(|| serde_json::json!({}), |filters| serde_json::to_value(filters).unwrap_or_default());
     let live: Vec<i64> =
         sqlx::query_scalar("select memory.live_chunks($1, $2)").bind(numbers).bind(filters).fetch_one(conn).await?;
     Ok(live.into_iter().collect())

@@ -8,6 +8,7 @@ use store::{alerts, claims, queue, retention, tenants};
 
 use crate::lanes::client_facts::ClientFactsOf;
 use crate::lanes::embed::Embed;
+use crate::lanes::reembed::Reembed;
 use crate::work::Lane as _;
 use crate::{Env, activities, health, lanes, memory, pull, workers};
 
@@ -43,7 +44,10 @@ pub(super) async fn unpark(env: &Env) -> Result<(), Fault> {
     let shut = store::gates::shut(&mut conn, &gates).await?;
     let is_left_alone = shut.iter().any(|gate| gate.closed_until > env.clock.now());
     let most = if shut.is_empty() { i64::MAX } else { i64::from(!is_left_alone) };
-    let released = store::spend::release_blocked(&mut conn, env.clock.sql(), Embed::NAME, most).await?;
+    let mut released = 0;
+    for lane in [Embed::NAME, Reembed::NAME] {
+        released += store::spend::release_blocked(&mut conn, env.clock.sql(), lane, most).await?;
+    }
     if released > 0 {
         tracing::info!("{released} texts are tried again by the embedder that was blocked");
     }

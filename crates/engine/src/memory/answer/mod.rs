@@ -189,7 +189,7 @@ struct Written {
 
 impl Asked {
     async fn answer(self, told: mpsc::Sender<Sentence>) -> Answer {
-        if !self.is_fitting || self.passages.is_empty() {
+        if self.passages.is_empty() || (!self.is_fitting && self.best().is_empty()) {
             return self.refused("Nothing that is remembered fits this question.");
         }
         let model = match enrich::language_model(&self.env.config, &self.env.http) {
@@ -231,12 +231,18 @@ impl Asked {
     ) -> Written {
         let mut written = Written { sentences: Vec::new(), n_dropped: 0, cost: None, end: Ok(Ending::Complete) };
         let open = || model.stream(prompt::SYSTEM, data, prompt::NAME, schema, prompt::MOST_TOKENS);
-        let opened = match open().await {
-            Err(Trouble::Wait { retry_after, .. }) if retry_after <= MOST_WAIT => {
-                tokio::time::sleep(retry_after).await;
-                open().await
+        let opening = async {
+            match open().await {
+                Err(Trouble::Wait { retry_after, .. }) if retry_after <= MOST_WAIT => {
+                    tokio::time::sleep(retry_after).await;
+                    open().await
+                }
+                settled => settled,
             }
-            settled => settled,
+        };
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = told.closed() => return Written { end: Ok(Ending::CutOff), ..written },
         };
         let mut stream = match opened {
             Ok(stream) => stream,
@@ -324,19 +330,7 @@ impl Asked {
 
     /// The best sentences of what was found, as they stand there.
     async fn quoted(&self, told: &mpsc::Sender<Sentence>, note: Option<String>) -> Answer {
-        let passages = self.passages.citable();
-        let quotable: Vec<Quotable<'_>> = passages
-            .iter()
-            .map(|passage| Quotable { title: passage.place.title.as_deref(), text: &passage.text })
-            .collect();
-        let chosen = evidence::best(&self.question, &quotable, MOST_QUOTED);
-        let sentences: Vec<Sentence> = chosen
-            .into_iter()
-            .filter_map(|chosen| {
-                let (place, quote) = (passages[chosen.passage].place.clone(), draft::line(chosen.sentence)?);
-                Some(Sentence { text: quote.clone(), citations: vec![Citation { place, quote }] })
-            })
-            .collect();
+        let sentences = self.best();
         if sentences.is_empty() {
             let refused = self.refused("No sentence of what was found answers this question.");
             return Answer { note: self.noted(note), ..refused };
@@ -345,6 +339,20 @@ impl Asked {
             let _ = told.send(sentence.clone()).await; // the caller is gone, and nothing was spent
         }
         Answer { kind: Kind::Quoted, sentences, note: self.noted(note), ..self.blank() }
+    }
+
+    /// The documents' own sentences that have the question's words.
+    fn best(&self) -> Vec<Sentence> {
+        let passages = self.passages.citable();
+        let quotable: Vec<Quotable<'_>> = passages
+            .iter()
+            .map(|passage| Quotable { title: passage.place.title.as_deref(), text: &passage.text })
+            .collect();
+        let sentence = |chosen: evidence::Quoted<'_>| {
+            let (place, quote) = (passages[chosen.passage].place.clone(), draft::line(chosen.sentence)?);
+            Some(Sentence { text: quote.clone(), citations: vec![Citation { place, quote }] })
+        };
+        evidence::best(&self.question, &quotable, MOST_QUOTED).into_iter().filter_map(sentence).collect()
     }
 
     fn refused(&self, why: &str) -> Answer {

@@ -120,17 +120,21 @@ impl Embedder {
     /// The floor below which a document does not fit a question. Those of `local` and `fast` are measured (`bench relevance`): of 200 questions that no
     /// manual answers at least 95% are below it, and less than 1% of those with an answer. That of services is an estimate.
     pub fn floor(&self) -> Floor {
+        let floor = |similarity, per_words, near, words, per_decade| Floor {
+            similarity,
+            per_words,
+            near,
+            words,
+            some_words: 0.33,
+            per_decade,
+        };
         match self {
-            Self::Fast(..) => Floor { similarity: 0.46, per_words: 0.7, near: 0.33, words: 0.55, some_words: 0.33 },
+            Self::Fast(..) => floor(0.48, 0.7, 0.35, 0.55, 0.05),
             Self::Local(_, model) => match model.kind() {
-                LocalModelKind::GteSmall => {
-                    Floor { similarity: 0.86, per_words: 0.1, near: 0.83, words: 0.75, some_words: 0.33 }
-                }
-                LocalModelKind::Minilm => {
-                    Floor { similarity: 0.4, per_words: 0.5, near: 0.32, words: 0.55, some_words: 0.33 }
-                }
+                LocalModelKind::GteSmall => floor(0.855, 0.1, 0.825, 0.75, 0.01),
+                LocalModelKind::Minilm => floor(0.417, 0.5, 0.337, 0.55, 0.04),
             },
-            Self::Http(..) => Floor { similarity: 0.6, per_words: 0.4, near: 0.35, words: 0.6, some_words: 0.34 },
+            Self::Http(..) => floor(0.6, 0.4, 0.35, 0.6, 0.03),
         }
     }
 

@@ -91,7 +91,12 @@ impl Found {
     fn end(self, limit: usize) -> Vec<Candidate> {
         let Self { mut known, numbers, near } = self;
         let mut near: Vec<Candidate> = near.iter().filter_map(|n| known.get(n)).copied().collect();
-        near.sort_by(|a, b| b.similarity.unwrap_or_default().total_cmp(&a.similarity.unwrap_or_default()).then(a.chunk_id.cmp(&b.chunk_id)));
+        near.sort_by(|a, b| {
+            b.similarity
+                .unwrap_or_default()
+                .total_cmp(&a.similarity.unwrap_or_default())
+                .then(a.chunk_id.cmp(&b.chunk_id))
+        });
         let mut best: Vec<Candidate> = numbers.iter().filter_map(|n| known.remove(n)).take(limit).collect();
         let by_keyword: HashSet<i64> = best.iter().map(|candidate| candidate.n).collect();
         best.extend(near.into_iter().take(NEAREST).filter(|candidate| !by_keyword.contains(&candidate.n)));

@@ -12,6 +12,17 @@ pub struct Floor {
     pub words: f64,
     /// A document with so much of the question's rarity fits if no vector was searched.
     pub some_words: f64,
+    /// Similarities are for a memory of 10,000 chunks. Among ten times as many the nearest of what does not fit is so much nearer.
+    pub per_decade: f64,
+}
+
+impl Floor {
+    /// The floor in a memory of so many chunks.
+    pub(super) fn among(self, n_chunks: u64) -> Self {
+        let decades = ((n_chunks.max(1) as f64).log10() - 4.0).clamp(-3.5, 1.0);
+        let more = self.per_decade * decades;
+        Self { similarity: self.similarity + more, near: self.near + more, ..self }
+    }
 }
 
 /// The knowledge of both sides of a search of a document, by its best chunk.
@@ -46,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_document_fits_by_its_meaning_by_its_words_or_by_some_of_both() {
-        let floor = Floor { similarity: 0.6, per_words: 0.5, near: 0.4, words: 0.7, some_words: 0.3 };
+        let floor = Floor { similarity: 0.6, per_words: 0.5, near: 0.4, words: 0.7, some_words: 0.3, per_decade: 0.02 };
         for (what, similarity, words, is_exact, expected) in [
             ("close in meaning, other words", Some(0.6), Some(0.0), false, true),
             ("nearly all of the words", Some(0.0), Some(0.7), false, true),
@@ -62,6 +73,17 @@ mod tests {
             ("the number is there", Some(0.0), Some(0.1), true, true),
         ] {
             assert_eq!(fits(Signals { similarity, words, is_exact }, &floor), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn in_a_small_memory_less_similarity_is_enough() {
+        let floor = Floor { similarity: 0.6, per_words: 0.5, near: 0.4, words: 0.7, some_words: 0.3, per_decade: 0.02 };
+        assert_eq!(floor.among(10_000), floor);
+        for (n_chunks, expected) in [(0, 0.53), (100, 0.56), (100_000, 0.62), (100_000_000, 0.62)] {
+            let among = floor.among(n_chunks);
+            assert!((among.similarity - expected).abs() < 1e-9, "{n_chunks}: {among:?}");
+            assert!((among.near - (expected - 0.2)).abs() < 1e-9 && among.words == floor.words);
         }
     }
 }

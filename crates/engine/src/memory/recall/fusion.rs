@@ -117,17 +117,16 @@ mod tests {
 
     /// Chunks as (document, by keyword, similarity); those with 10 or more by keyword have all words; chunks are numbered from 100 on.
     fn scored(chunks: &[(u128, f64, Option<f64>)]) -> Vec<Scored> {
-        let scored =
-            |(nth, (document, by_keyword, similarity)): (u128, &(u128, f64, Option<f64>))| Scored {
-                candidate: Candidate {
-                    n: i64::try_from(nth).expect("few"),
-                    chunk_id: Uuid::from_u128(100 + nth),
-                    document_id: Uuid::from_u128(*document),
-                    similarity: *similarity,
-                },
-                by_keyword: *by_keyword,
-                has_all_words: *by_keyword >= 10.0,
-            };
+        let scored = |(nth, (document, by_keyword, similarity)): (u128, &(u128, f64, Option<f64>))| Scored {
+            candidate: Candidate {
+                n: i64::try_from(nth).expect("few"),
+                chunk_id: Uuid::from_u128(100 + nth),
+                document_id: Uuid::from_u128(*document),
+                similarity: *similarity,
+            },
+            by_keyword: *by_keyword,
+            has_all_words: *by_keyword >= 10.0,
+        };
         (0..).zip(chunks).map(scored).collect()
     }
 

@@ -59,7 +59,9 @@ impl Scores {
             }
         }
         let n_places = last.saturating_sub(first).saturating_add(1);
-        let is_near = (0..=MOST_PLACES).contains(&n_places);
+        // The numbers of a small tenant in a large installation lie far apart.
+        let n_entries: u64 = counts.iter().sum();
+        let is_near = (0..=MOST_PLACES).contains(&n_places) && n_places.unsigned_abs() <= 32 * n_entries + 100_000;
         let near =
             if is_near { vec![Score::default(); usize::try_from(n_places).unwrap_or_default()] } else { Vec::new() };
         let total = looked.total();

@@ -240,7 +240,16 @@ impl<'a> Asker<'a> {
             Mode::Vector => 1.0,
             Mode::Keyword => 0.0,
         };
-        Self { query, words, share, floor: embedder.floor(), cursor, now: env.clock.now(), lists: &env.lists, codes: &env.codes }
+        Self {
+            query,
+            words,
+            share,
+            floor: embedder.floor(),
+            cursor,
+            now: env.clock.now(),
+            lists: &env.lists,
+            codes: &env.codes,
+        }
     }
 
     /// Reads the answer, in the caller's own transaction.
@@ -279,8 +288,8 @@ impl<'a> Asker<'a> {
             })
             .collect();
         let Ranking { documents: ranked, others } = ranking::rank(tx, exact, &scored, self.share).await?;
-        let coverage = Coverage::of(&looked);
-        let is_fitting = |ranked: &Ranked| fits(self.signals(ranked, &coverage), &self.floor);
+        let (coverage, floor) = (Coverage::of(&looked), self.floor.among(looked.total()));
+        let is_fitting = |ranked: &Ranked| fits(self.signals(ranked, &coverage), &floor);
 
         let is_by_date = self.query.sort == Sort::Date;
         let mut traits: HashMap<Uuid, Traits> = HashMap::new();
@@ -316,6 +325,7 @@ impl<'a> Asker<'a> {
             let closest = if ranked.is_empty() { others } else { ranked };
             groups = page::read(tx, &closest, self.query.k, &Order::Scored(&part)).await?;
             groups.truncate(self.query.k);
+            facets = facets.map(|_| Facets::default());
             return Ok(Answered { groups, is_nothing_fitting, facets, next: None, looked });
         }
         groups.truncate(self.query.k);

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_hit_says_which_words_it_has_where_and_how_near_it_is() {
-        let floor = Floor { similarity: 0.6, per_words: 0.5, near: 0.4, words: 0.7, some_words: 0.3 };
+        let floor = Floor { similarity: 0.6, per_words: 0.5, near: 0.4, words: 0.7, some_words: 0.3, per_decade: 0.0 };
         let lexemes = ["late", "deliveri", "copper"].map(str::to_owned);
         for (exact, title, text, similarity, expected) in [
             (&[][..], Some("Late delivery"), "Sorry.", Some(0.7), "has “late” in its title; close in meaning"),

@@ -20,7 +20,7 @@ use engine::lanes::embed::Embed;
 use engine::work::{LaneEntry, Runtime};
 use engine::{Env, memory};
 use serde::Deserialize;
-use store::memory::{VectorTable, maintain};
+use store::memory::maintain;
 use store::{keys, sources, tenants};
 use tokio::task::JoinSet;
 
