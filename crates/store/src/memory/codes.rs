@@ -29,8 +29,8 @@ pub struct Coded {
     ids: Vec<i64>,
     /// The number of chunks in each, oldest segment first.
     sizes: Vec<i32>,
-    /// The number of chunks that the tenant had when they were last counted.
-    n_chunks: i64,
+    /// The number of chunks that the tenant had when they were last counted, if that was after the newest segment was made.
+    n_chunks: Option<i64>,
     /// Another release may have written them in another way.
     pub is_readable: bool,
 }
@@ -45,7 +45,7 @@ impl Coded {
         }
         let frequent = by_size.into_iter().filter(|(_, some)| some.len() >= MERGED).min();
         let total: i64 = sized().map(|(_, size)| size).sum();
-        let n_gone = total + self.n_fresh - self.n_chunks;
+        let n_gone = self.n_chunks.map_or(0, |n_chunks| total - n_chunks);
         let chosen = match frequent {
             Some((_, some)) => some,
             None if n_gone > 2_000 && n_gone * 5 > total => sized().collect(),
@@ -198,7 +198,7 @@ mod tests {
             n_fresh: 0,
             ids: (1..).take(sizes.len()).collect(),
             sizes: sizes.to_vec(),
-            n_chunks,
+            n_chunks: Some(n_chunks),
             is_readable: true,
         };
         for (what, coded, expected) in [

@@ -55,15 +55,15 @@ pub struct Segments {
     ids: Vec<i64>,
     /// The number of chunks in each, oldest segment first.
     sizes: Vec<i32>,
-    /// The number of chunks that the tenant had when they were last counted.
-    n_chunks: i64,
+    /// The number of chunks that the tenant had when they were last counted, if that was after the newest segment was made.
+    n_chunks: Option<i64>,
 }
 
 impl Segments {
     /// The segments to merge next, if any: those of a size that has become frequent, or all if a fifth of their chunks are gone.
     pub fn to_merge(&self) -> Option<Vec<i64>> {
         let total: i64 = self.sizes.iter().map(|size| i64::from(*size)).sum();
-        let n_gone = total + self.n_fresh - self.n_chunks;
+        let n_gone = self.n_chunks.map_or(0, |n_chunks| total - n_chunks);
         if n_gone > FRESH && n_gone * 5 > total {
             return Some(self.ids.clone());
         }
@@ -266,7 +266,7 @@ mod tests {
             n_fresh,
             ids: (1..).take(sizes.len()).collect(),
             sizes: sizes.to_vec(),
-            n_chunks,
+            n_chunks: Some(n_chunks),
         };
         let small = [4_000; 8];
         let mixed = [200_000, 4_000, 9_000, 31_000, 4_000, 4_000, 4_000, 5_000, 16_000];
@@ -278,6 +278,7 @@ mod tests {
             ("a fifth is gone", state(&[100_000, 4_000], 0, 80_000), Some(vec![1, 2])),
             ("a tenth is gone", state(&[100_000, 4_000], 0, 95_000), None),
             ("few are gone", state(&[5_000], 0, 3_000), None),
+            ("nobody has counted since", Segments { n_chunks: None, ..state(&[100_000, 4_000], 0, 0) }, None),
         ] {
             assert_eq!(segments.to_merge(), expected, "{what}");
         }

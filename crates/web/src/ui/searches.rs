@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, NaiveTime, Utc};
 use domain::Scope;
 use engine::ActError;
 use engine::searches::{self, Asked};
@@ -81,6 +82,11 @@ pub(crate) async fn act(
     }
 }
 
+/// Whether a time is that of a day, as a person enters one.
+fn is_midnight(at: &DateTime<Utc>) -> bool {
+    at.time() == NaiveTime::MIN
+}
+
 /// The search as its address has it.
 fn query(Asked { text, mode, filters }: Asked) -> SearchQuery {
     SearchQuery {
@@ -88,8 +94,11 @@ fn query(Asked { text, mode, filters }: Asked) -> SearchQuery {
         mode: (mode != Mode::Hybrid).then_some(mode),
         source: filters.source,
         r#type: filters.r#type,
-        since: filters.since.map(Moment::At),
-        until: filters.until.map(Moment::At),
+        since: filters.since.map(|at| if is_midnight(&at) { Moment::Day(at.date_naive()) } else { Moment::At(at) }),
+        until: filters.until.map(|at| match at.date_naive().pred_opt() {
+            Some(day) if is_midnight(&at) => Moment::Day(day), // until a day is until its end
+            _ => Moment::At(at),
+        }),
         contact: filters.contact,
         client: filters.client,
         person: filters.person,
