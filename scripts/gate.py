@@ -135,7 +135,7 @@ def check_majors(tree):
 def check_unused(tree):
     """A crate must use each dependency that it declares. For one needed only for its features: `use name as _;` and a reason."""
     nodes = {node["id"]: node for node in tree.metadata["resolve"]["nodes"]}
-    folders = {None: ["src"], "dev": ["src", "tests", "benches", "examples"], "build": ["build.rs"]}
+    folders = {None: ["src"], "dev": ["src", "tests", "it", "benches", "examples"], "build": ["build.rs"]}
     for package in tree.members():
         home = tree.home(package)
         for dependency in nodes[package["id"]]["deps"]:

@@ -52,7 +52,10 @@ async fn listen(
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => Some(accepted),
-            _ = wanted.wait_for(|on| !on) => None,
+            away = wanted.wait_for(|on| !on) => match away {
+                Ok(_) => None,
+                Err(_) => return, // the test is over
+            },
         };
         match accepted {
             Some(Ok((mut client, _))) => {
