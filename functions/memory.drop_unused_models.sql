@@ -20,9 +20,9 @@ begin
             -- The table refers to the chunks, so both are locked for a moment. If that is not possible at once, it is tried at the next tick.
             perform set_config('lock_timeout', '200ms', true), pg_advisory_xact_lock(hashtext('memory.ensure_model'));
             delete from memory.models where name = unused;
-            execute format('drop table memory.%I', 'vectors_' || unused);
             delete from memory.codes where model = unused;
             delete from memory.fresh_vectors where model = unused;
+            execute format('drop table memory.%I', 'vectors_' || unused); -- last: from here on the chunks are locked
             dropped := dropped || unused;
         exception when lock_not_available or foreign_key_violation then
             continue;

@@ -49,7 +49,8 @@ begin
             tributary.tenant(), (p_filters ->> 'channel')::uuid, 'channel');
     end if;
     if p_filters ? 'stored_after' then
-        condition := condition || format(' and d.created_at > %L', (p_filters ->> 'stored_after')::timestamptz);
+        -- Nothing is updated before it is created, and the time of the update has an index.
+        condition := condition || format(' and d.updated_at > %1$L and d.created_at > %1$L', (p_filters ->> 'stored_after')::timestamptz);
     end if;
     if p_filters ? 'stored_by' then
         condition := condition || format(' and d.created_at <= %L', (p_filters ->> 'stored_by')::timestamptz);

@@ -20,7 +20,7 @@ begin
         select a.tenant_id, a.n, length(w.tsv), w.tsv
         from before b join after a on a.tenant_id = b.tenant_id and a.id = b.id, memory.words(a.title, a.lang, a.text) w (tsv)
         where a.n <> b.n;
-        -- Codes name a chunk by its number, so its vectors get new ones.
+        -- Codes name a chunk by its number, so its vectors get new ones. Fresh ones are locked: codes that are being made know the old number.
         select array_agg(a.tenant_id), array_agg(a.id) into tenants, chunks
         from before b join after a on a.tenant_id = b.tenant_id and a.id = b.id where a.n <> b.n;
         if chunks is not null then
@@ -28,7 +28,8 @@ begin
                 execute format(
                     'insert into memory.fresh_vectors (tenant_id, model, chunk_id)
                      select v.tenant_id, %L, v.chunk_id from unnest($1, $2) r (tenant_id, chunk_id)
-                     join memory.%I v on v.tenant_id = r.tenant_id and v.chunk_id = r.chunk_id on conflict do nothing', known, 'vectors_' || known)
+                     join memory.%I v on v.tenant_id = r.tenant_id and v.chunk_id = r.chunk_id
+                     on conflict (tenant_id, model, chunk_id) do update set chunk_id = excluded.chunk_id', known, 'vectors_' || known)
                 using tenants, chunks;
             end loop;
         end if;

@@ -1,8 +1,8 @@
 -- memory.nearest_chunks.sql: returns the caller's `p_chunks` chunks nearest to a vector, nearest first, with their similarities, in one row.
 -- `p_documents`: only chunks of these (memory.filter_documents).
 --
--- `how` is the method: `exact` compares all vectors, `index` uses the tenant's own index, `keyword` means that no vector was searched: there is no
--- vector, or the tenant's vectors are of another model. Tenant and table are spliced as literals, so that partial indexes match.
+-- `how` is the method: `exact` compares all vectors, `keyword` means that no vector was searched: there is no vector, or the tenant's vectors are of
+-- another model.
 --
 -- While the memory moves to another model, vectors of that one are searched too, if nine tenths of the chunks have them: for a caller who can no longer
 -- ask the old model.
@@ -40,27 +40,14 @@ begin
         ) then
             return;
         end if;
-        known.index_name := null;
     end if;
-    if p_documents is not null or known.index_name is null then
-        how := 'exact';
-        -- `+ 0` prevents the use of an index, which would be approximate.
-        nearest := 'order by (v.embedding operator(%1$I.<#>) $1) + 0';
-        nearest := case
-            when p_documents is not null then 'and v.document_id = any($2) ' || nearest
-            when condition <> '' then
-                'and exists (select from public.source_documents d where d.tenant_id = %2$L and d.id = v.document_id %3$s) ' || nearest
-            else nearest
-        end;
-    else
-        how := 'index';
-        perform set_config('hnsw.ef_search', greatest(p_chunks, 100)::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true);
-        nearest := 'order by v.embedding operator(%1$I.<#>) $1';
-        if condition <> '' then
-            -- A subplan is evaluated after the index scan; the planner could move a join before it.
-            nearest := 'and (select count(*) from public.source_documents d where d.tenant_id = %2$L and d.id = v.document_id %3$s) = 1 ' || nearest;
-        end if;
-    end if;
+    how := 'exact';
+    -- `+ 0` prevents the use of an index, which an earlier release may have left: it would be approximate.
+    nearest := case
+        when p_documents is not null then 'and v.document_id = any($2) '
+        when condition <> '' then 'and exists (select from public.source_documents d where d.tenant_id = %2$L and d.id = v.document_id %3$s) '
+        else ''
+    end || 'order by (v.embedding operator(%1$I.<#>) $1) + 0';
     execute format(
         'with near as materialized (
              select v.chunk_id, v.document_id, v.embedding operator(%1$I.<#>) $1 as distance from memory.%4$I v

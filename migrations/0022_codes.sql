@@ -1,7 +1,7 @@
 -- The nearest vectors of a large memory are found by codes, short forms that the server holds in its own memory (docs/adr/0033-codes.md).
 
 -- The vectors that no code has yet. A trigger on each table of vectors keeps it in the transaction that writes the vector.
--- Retention: until the next codes take them (upkeep task `codes`).
+-- Retention: until the next codes take them (upkeep task `vectors`).
 create table memory.fresh_vectors (
     tenant_id uuid not null references public.tenants (id) on delete cascade,
     model text not null,
@@ -10,7 +10,7 @@ create table memory.fresh_vectors (
 );
 select tributary.protect('memory.fresh_vectors');
 
--- The codes of some vectors, written once and never changed; domain::codes describes the bytes. The upkeep task `codes` makes them of fresh vectors, and
+-- The codes of some vectors, written once and never changed; domain::codes describes the bytes. The upkeep task `vectors` makes them of fresh vectors, and
 -- large ones of several. Retention: until others replace them.
 create table memory.codes (
     tenant_id uuid not null references public.tenants (id) on delete cascade,

@@ -46,6 +46,8 @@ def check(name, content, sha256):
 
 def quantiser(packages):
     """Returns a function that quantises a file in place, or None where the packages do not run."""
+    if not pathlib.Path(packages).is_dir():
+        return None
     sys.path.insert(0, packages)
     try:
         from onnxruntime.quantization import QuantType, quantize_dynamic

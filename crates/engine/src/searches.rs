@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use domain::Caller;
 use store::searches;
 pub use store::searches::{Asked, SavedSearch};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::act::{OrMissing as _, checked_name};
@@ -20,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 #[derive(Clone, Debug)]
 pub struct Listed {
     pub search: SavedSearch,
-    /// None: there are more searches than are counted for one list.
+    /// None: it could not be counted, or there are more searches than are counted for one list.
     pub news: Option<News>,
 }
 
@@ -48,7 +50,9 @@ pub async fn list(env: &Env, caller: &Caller) -> Result<Vec<Listed>, ActError> {
     let (mut listed, begun) = (Vec::new(), Instant::now());
     for (nth, search) in saved.into_iter().enumerate() {
         let news = if nth < MOST_COUNTED && begun.elapsed() < PATIENCE {
-            Some(news(env, caller, &search).await?)
+            // One search that fails must not hide the others.
+            let counted = news(env, caller, &search).await;
+            counted.inspect_err(|error| warn!(%error, "could not count what is new for a saved search")).ok()
         } else {
             None
         };
@@ -73,9 +77,10 @@ pub async fn news(env: &Env, caller: &Caller, search: &SavedSearch) -> Result<Ne
     Ok(News { n: facets.n_matches, is_at_least: facets.is_at_least })
 }
 
-/// From now on only what is stored later is new.
-pub async fn see(env: &Env, caller: &Caller, id: Uuid) -> Result<(), ActError> {
-    let seen = env.db.write(async |tx| searches::see(tx, caller.tenant_id, id).await?.or_missing("saved search"));
+/// Marks what was stored until a time as seen: the time of the answer that somebody has looked at. Without a time, until now.
+pub async fn see(env: &Env, caller: &Caller, id: Uuid, until: Option<DateTime<Utc>>) -> Result<(), ActError> {
+    let seen =
+        env.db.write(async |tx| searches::see(tx, caller.tenant_id, id, until).await?.or_missing("saved search"));
     seen.await
 }
 

@@ -1,6 +1,6 @@
 //! A database that was restored: whatever was given out before the restore must not count here.
 //!
-//! Receipts, claims and versions of tokens are numbers that only grow. After the restore they would be given out again, and a process that still holds one
+//! Receipts, claims, versions of tokens and segments of search are numbers that only grow. After the restore they would be given out again, and a process that still holds one
 //! from before the restore could write with it. So all of them are put far beyond: further than the lost time can have brought them, and by the clock, so
 //! that the same backup can be restored several times.
 
@@ -30,6 +30,13 @@ pub async fn renew(admin: &ConnectTo, lanes: &[&str]) -> Result<()> {
             "select setval(s.name::regclass, greatest(nextval(s.name::regclass) + {AHEAD}, {MICROSECONDS}))
              from pg_get_serial_sequence('{name}', 'msg_id') s (name);
              update {queue} set msg_id = default;"
+        );
+    }
+    // A process that outlives the restore may hold segments of search with these numbers.
+    for table in ["memory.codes", "memory.segments"] {
+        sql += &format!(
+            "select setval(s.name::regclass, greatest(nextval(s.name::regclass) + {AHEAD}, {MICROSECONDS}))
+             from pg_get_serial_sequence('{table}', 'id') s (name);"
         );
     }
     sql += &format!(

@@ -35,13 +35,16 @@ pub struct SavedSearch {
     pub seen_at: DateTime<Utc>,
     /// Whether anything was stored since.
     pub has_later: bool,
+    /// The time of this reading. What is stored later may not be in what is shown with it.
+    pub read_at: DateTime<Utc>,
 }
 
 /// Lists the tenant's saved searches by name, or one of them.
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, only: Option<Uuid>) -> Result<Vec<SavedSearch>> {
     Ok(sqlx::query_as(
         "select s.id, s.name, s.query, s.created_by, s.created_at, s.seen_at,
-             exists (select from public.source_documents d where d.tenant_id = $1 and d.updated_at > s.seen_at) as has_later
+             exists (select from public.source_documents d where d.tenant_id = $1 and d.updated_at > s.seen_at) as has_later,
+             now() as read_at
          from public.saved_searches s where s.tenant_id = $1 and ($2::uuid is null or s.id = $2) order by lower(s.name)",
     )
     .bind(tenant_id.0)
@@ -78,10 +81,13 @@ pub async fn insert(
     inserted.on_constraint("saved_searches_name_key", "a saved search has that name already")
 }
 
-/// From now on only what is stored later is new. `false`: there is no such search.
-pub async fn see(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid) -> Result<bool> {
-    let seen = sqlx::query("update public.saved_searches set seen_at = now() where tenant_id = $1 and id = $2");
-    Ok(seen.bind(tenant_id.0).bind(id).execute(conn).await?.rows_affected() == 1)
+/// Only what is stored after `until` is new; without a time, after now. What was seen stays seen, and nothing is seen that comes later than now.
+/// `false`: there is no such search.
+pub async fn see(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, until: Option<DateTime<Utc>>) -> Result<bool> {
+    let seen = sqlx::query(
+        "update public.saved_searches set seen_at = greatest(seen_at, least(now(), coalesce($3, now()))) where tenant_id = $1 and id = $2",
+    );
+    Ok(seen.bind(tenant_id.0).bind(id).bind(until).execute(conn).await?.rows_affected() == 1)
 }
 
 pub async fn delete(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid) -> Result<bool> {

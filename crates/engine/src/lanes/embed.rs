@@ -18,6 +18,9 @@ use crate::work::{Lane, Lease, Outcome};
 /// The time to wait while calls under way may use up the month's money; their reservations lapse after ten minutes.
 pub(super) const OTHERS_CALLS: Duration = Duration::from_secs(120);
 
+/// How long a worker leaves an item alone whose model it cannot ask.
+pub(super) const NOT_HERE: Duration = Duration::from_secs(60);
+
 /// The number of chunks that are embedded before they are written. More would be lost with a worker that dies.
 const MOST_CHUNKS: usize = 256;
 
@@ -35,12 +38,20 @@ impl Lane for Embed {
     /// Safe to repeat: only chunks without a vector are embedded, and a text that changed meanwhile is not marked.
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
         let tenant_id = lease.tenant_id()?;
-        let TenantEmbedder { embedder, table, memory, .. } = TenantEmbedder::look(env, tenant_id).await?;
+        let TenantEmbedder { embedder, table, memory, is_askable, .. } = TenantEmbedder::look(env, tenant_id).await?;
+        if !is_askable {
+            return Ok(Outcome::Snooze(
+                NOT_HERE,
+                "the settings of this worker describe no embedder of its memory's model",
+            ));
+        }
         let mut conn = env.db.acquire().await?;
         let Some(pending) = documents::pending(&mut conn, tenant_id, self.document_id).await? else {
             return Ok(Outcome::Done); // embedded, changed or gone since
         };
-        let mut lacking = chunks::without_vectors(&mut conn, tenant_id, &table, self.document_id).await?;
+        // One more tells whether this is the last step.
+        let most = MOST_CHUNKS + 1;
+        let mut lacking = chunks::without_vectors(&mut conn, tenant_id, &table, self.document_id, most).await?;
         drop(conn);
         let has_more = lacking.len() > MOST_CHUNKS;
         lacking.truncate(MOST_CHUNKS);
@@ -57,10 +68,18 @@ impl Lane for Embed {
         let answered = embedder.embed_documents(&texts).await;
         told(env, &embedder, &answered).await;
         let Embedded { vectors, spent, fault } = answered?;
+        let (is_paid, reservations) = (embedder.is_service() && spent.calls > 0, reservation.as_slice());
         // A part of the vectors is progress: they are kept, and the item continues with the rest.
         let is_whole = fault.is_none() && !has_more;
         let mut effect = if is_whole { lease.begin(env).await? } else { lease.begin_step(env).await? };
-        if store::memory::hold_pointer(&mut effect, tenant_id).await? != memory.pointer() {
+        let now = store::memory::hold_pointer(&mut effect, tenant_id).await?;
+        if (&now.model, &now.to_model) != (&memory.model, &memory.to_model) {
+            drop(effect);
+            if is_paid {
+                // Nothing is written, and the service is paid all the same.
+                let mut conn = env.db.acquire().await?;
+                spend::settle(&mut conn, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
+            }
             return Ok(Outcome::Snooze(Duration::ZERO, "its memory has another model now"));
         }
         let still = documents::lock(&mut effect, tenant_id, &[pending.id]).await?;
@@ -74,8 +93,8 @@ impl Lane for Embed {
             }
         }
         // After the document, as in `remember`: two transactions never wait for each other in a ring.
-        if embedder.is_service() && spent.calls > 0 {
-            let (spent, reservations) = (Spent { documents: i64::from(is_whole), ..spent }, reservation.as_slice());
+        if is_paid {
+            let spent = Spent { documents: i64::from(is_whole), ..spent };
             spend::settle(&mut effect, env.clock.sql(), tenant_id, table.model(), reservations, &spent).await?;
         }
         let done = effect.commit().await?;

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use store::crash::{self, Point};
 use store::memory::VectorTable;
 use store::memory::moves::{self, Move, State};
-use store::spend;
+use store::spend::{self, Spent};
 use uuid::Uuid;
 
-use super::embed::{Embed, OTHERS_CALLS, until_next_month};
+use super::embed::{Embed, NOT_HERE, OTHERS_CALLS, until_next_month};
 use super::queue_of;
 use crate::Env;
 use crate::memory::embed::Embedded;
@@ -29,8 +29,6 @@ const REMOVED: i64 = 5_000;
 /// A move works for so long before that of another tenant has its turn.
 const TURN: Duration = Duration::from_secs(30);
 const NEXT: &str = "others have their turn";
-/// How long a worker leaves a move alone that it cannot go on with.
-const NOT_HERE: Duration = Duration::from_secs(60);
 /// How long a switch waits when others write to the memory all the time.
 const WRITERS: Duration = Duration::from_secs(2);
 
@@ -141,6 +139,8 @@ impl Mover<'_> {
         }
         if embedder.is_service() && spent.calls > 0 {
             let (at, model) = (env.clock.sql(), self.table.model());
+            let n_documents = lacking.iter().filter(|chunk| chunk.is_first).count();
+            let spent = Spent { documents: i64::try_from(n_documents).unwrap_or(i64::MAX), ..spent };
             spend::settle(&mut step, at, self.tenant_id, model, reservation.as_slice(), &spent).await?;
         }
         crash::at(Point::ReembedBeforeCommit)?;
@@ -226,6 +226,7 @@ impl Mover<'_> {
         if !self.is_still(&mut last, now).await? {
             return Ok(None);
         }
+        store::memory::codes::remove(&mut last, id, other).await?; // some may have been made meanwhile
         moves::end(&mut last, id).await?;
         last.notify(changed(id));
         let ended = last.commit().await?;

@@ -7,7 +7,8 @@ use domain::codes::Segment;
 use domain::{Fault, TenantId};
 use store::Tx;
 use store::crash::{self, Point};
-use store::memory::{VectorTable, codes};
+use store::memory::VectorTable;
+use store::memory::codes::{self, Coded};
 
 use crate::Env;
 
@@ -20,23 +21,30 @@ pub async fn keep(env: &Env, least: i64) -> Result<(), Fault> {
     let mut conn = env.db.acquire().await?;
     let all = codes::all(&mut conn).await?;
     drop(conn);
-    for coded in all {
-        let (tenant_id, table) = (TenantId(coded.tenant_id), VectorTable::new(&coded.model)?);
-        if !coded.is_readable {
-            let mut tx = env.db.begin().await?;
-            codes::begin_anew(&mut tx, tenant_id, &table).await?;
-            tx.commit().await?;
-            continue; // the next tick makes them
-        }
-        if let Some(ids) = coded.to_merge() {
-            let mut tx = env.db.begin().await?;
-            codes::merge(&mut tx, tenant_id, &table, &ids).await?;
-            crash::at(Point::CodesBeforeCommit)?;
-            tx.commit().await?;
-        }
-        if coded.n_fresh >= least {
-            flush(env, tenant_id, &table, coded.n_fresh).await?;
-        }
+    // A memory for which something fails holds up no other.
+    let mut failed = None;
+    for coded in &all {
+        failed = keep_one(env, coded, least).await.err().or(failed);
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+async fn keep_one(env: &Env, coded: &Coded, least: i64) -> Result<(), Fault> {
+    let (tenant_id, table) = (TenantId(coded.tenant_id), VectorTable::new(&coded.model)?);
+    if !coded.is_readable {
+        let mut tx = env.db.begin().await?;
+        codes::begin_anew(&mut tx, tenant_id, &table).await?;
+        tx.commit().await?;
+        return Ok(()); // the next tick makes them
+    }
+    if let Some(ids) = coded.to_merge() {
+        let mut tx = env.db.begin().await?;
+        codes::merge(&mut tx, tenant_id, &table, &ids).await?;
+        crash::at(Point::CodesBeforeCommit)?;
+        tx.commit().await?;
+    }
+    if coded.n_fresh >= least {
+        flush(env, tenant_id, &table, coded.n_fresh).await?;
     }
     Ok(())
 }
@@ -74,27 +82,33 @@ struct Entry {
 impl Codes {
     /// Returns the segments with these ids, and reads from the database those that are not known. None: one of them was merged into another meanwhile.
     pub(super) async fn get(&self, tx: &mut Tx, model: &str, ids: &[i64]) -> store::Result<Option<Vec<Arc<Segment>>>> {
-        let unknown: Vec<i64> = {
+        self.known().now += 1;
+        // Held from here on: others' searches may push them out of the memory meanwhile.
+        let mut found: Vec<(i64, Option<Arc<Segment>>)> = {
             let mut known = self.known();
-            known.now += 1;
-            ids.iter().copied().filter(|id| !known.touch(*id)).collect()
+            ids.iter().map(|id| (*id, known.touch(*id))).collect()
         };
         // One at a time: together they may be hundreds of megabytes.
-        for id in &unknown {
+        for (id, segment) in found.iter_mut().filter(|(_, segment)| segment.is_none()) {
+            *segment = self.known().touch(*id); // another search may have read it by now
+            if segment.is_some() {
+                continue;
+            }
             let Some((_, bytes)) = codes::read(tx, model, std::slice::from_ref(id)).await?.pop() else {
                 return Ok(None);
             };
             let parsed = tokio::task::spawn_blocking(move || Segment::parse(&bytes)).await.ok().flatten();
-            let Some(segment) = parsed else {
-                tracing::error!("the codes {id} are damaged: they are left out of searches until they are made anew");
+            let Some(read) = parsed.map(Arc::new) else {
+                tracing::error!(
+                    "the codes {id} are damaged and left out of searches: restore the database from a backup"
+                );
                 continue;
             };
-            self.known().insert(*id, Arc::new(segment));
+            self.known().insert(*id, read.clone());
+            *segment = Some(read);
         }
-        let mut known = self.known();
-        let found = ids.iter().filter_map(|id| known.segments.get(id).map(|entry| entry.segment.clone())).collect();
-        known.shrink(MOST_BYTES);
-        Ok(Some(found))
+        self.known().shrink(MOST_BYTES);
+        Ok(Some(found.into_iter().filter_map(|(_, segment)| segment).collect()))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -103,9 +117,10 @@ impl Codes {
 }
 
 impl Known {
-    fn touch(&mut self, id: i64) -> bool {
-        let now = self.now;
-        self.segments.get_mut(&id).map(|entry| entry.used = now).is_some()
+    fn touch(&mut self, id: i64) -> Option<Arc<Segment>> {
+        let entry = self.segments.get_mut(&id)?;
+        entry.used = self.now;
+        Some(entry.segment.clone())
     }
 
     fn insert(&mut self, id: i64, segment: Arc<Segment>) {
@@ -144,7 +159,7 @@ mod tests {
         }
         assert_eq!(known.bytes, 5 * segment.size(), "written twice, kept once");
         known.now += 1;
-        assert!(known.touch(0) && !known.touch(77));
+        assert!(known.touch(0).is_some() && known.touch(77).is_none());
         known.shrink(5 * segment.size());
         assert_eq!(known.segments.len(), 5, "there is room");
         known.shrink(2 * segment.size());

@@ -5,6 +5,7 @@ mod budget;
 pub mod codes;
 pub mod door;
 pub mod embed;
+pub mod languages;
 pub mod moves;
 pub mod postings;
 pub mod recall;

@@ -111,7 +111,9 @@ pub fn in_words(moving: &Move) -> String {
             }
             said
         }
-        State::Indexing => format!("moves from {from} to {to}: every chunk is embedded, and the index is built"),
+        State::Indexing => {
+            format!("moves from {from} to {to}: every chunk is embedded, and searches are about to switch")
+        }
         State::Tidying => format!("uses {to}; the vectors of {from} are being removed"),
         State::Cancelling => format!("stays with {from}; the vectors of {to} are being removed"),
     };
@@ -328,6 +330,8 @@ mod tests {
             left_model: None,
             moved_at: None,
             n_chunks: 10,
+            lang: None,
+            is_relabelled: false,
         }
     }
 
@@ -387,7 +391,10 @@ mod tests {
                 paid,
                 "moves from a_8 to b_8: 1,000 chunks embedded, about 9,000 left; cost $0.01 so far, of about $0.10; waits: the embedder is away",
             ),
-            (moving(State::Indexing), "moves from a_8 to b_8: every chunk is embedded, and the index is built"),
+            (
+                moving(State::Indexing),
+                "moves from a_8 to b_8: every chunk is embedded, and searches are about to switch",
+            ),
             (moving(State::Tidying), "uses b_8; the vectors of a_8 are being removed"),
             (moving(State::Cancelling), "stays with a_8; the vectors of b_8 are being removed"),
         ] {

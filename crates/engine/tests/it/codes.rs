@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use domain::codes::VERSION;
+use domain::codes::{Segment, VERSION};
 use domain::{Caller, DocumentType, Record};
 use engine::memory::codes::keep;
 use engine::memory::recall::{self, Query};
@@ -13,6 +13,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use store::memory::codes::{self, FRESH};
 use store::memory::{Filters, How, Mode, VectorTable};
 use testkit::{World, is_slow, wait_until};
+use uuid::Uuid;
 
 use crate::memory::Memory;
 use crate::suite::worker;
@@ -36,6 +37,18 @@ async fn nearest(memory: &Memory, text: &str, filters: Filters) -> (Vec<String>,
     let answer = Box::pin(recall::search(&memory.world.env, &caller, &query)).await.expect("an answer");
     let hits = answer.hits.into_iter().chain(answer.closest);
     (hits.map(|hit| hit.external_id).collect(), answer.how)
+}
+
+/// The vectors that are neither fresh nor in a segment.
+async fn missing(memory: &Memory) -> Vec<Uuid> {
+    let mut conn = memory.world.conn().await;
+    let segments: Vec<Vec<u8>> =
+        sqlx::query_scalar("select bytes from memory.codes").fetch_all(&mut *conn).await.expect("segments");
+    let coded: Vec<Uuid> =
+        segments.iter().flat_map(|bytes| Segment::parse(bytes).expect("a segment").chunk_ids().to_vec()).collect();
+    let sql = "select chunk_id from memory.vectors_fast_256 where chunk_id <> all ($1)
+        and chunk_id not in (select chunk_id from memory.fresh_vectors where model = 'fast_256')";
+    sqlx::query_scalar(sql).bind(coded).fetch_all(&mut *conn).await.expect(sql)
 }
 
 #[tokio::test]
@@ -68,6 +81,7 @@ async fn whatever_is_written_changed_removed_and_merged_each_text_finds_its_docu
             2 => merge_all(&memory).await,
             _ => {}
         }
+        assert_eq!(missing(&memory).await, [] as [Uuid; 0], "round {round}");
         let there: Vec<(&String, &String)> =
             expected.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))).collect();
         for (name, text) in there.sample(&mut rng, 6) {
@@ -76,7 +90,11 @@ async fn whatever_is_written_changed_removed_and_merged_each_text_finds_its_docu
                 found.first().is_some_and(|first| expected[first].as_ref() == Some(text)),
                 "round {round}: {found:?}"
             );
-            assert_eq!(found.len(), there.len(), "round {round}: each document once, and no other: {found:?}");
+            assert_eq!(
+                found.len(),
+                there.len(),
+                "round {round}: each document once, and no other: {found:?} of {there:?}"
+            );
             let only = Filters { r#type: Some("file".into()), ..Filters::default() };
             let (found, _) = nearest(&memory, text, only).await;
             assert_eq!(found.iter().any(|found| found == *name), name.len() == 2, "round {round}: {found:?}");

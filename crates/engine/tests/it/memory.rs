@@ -280,6 +280,33 @@ async fn without_its_embedder_a_text_is_found_by_keyword_and_gets_its_vectors_la
     assert_eq!(memory.number("select count(*) from pgmq.q_embed").await, 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn one_search_waits_for_a_service_that_is_away_and_the_next_ones_do_not() {
+    let embedder = FakeEmbedder::start(8).await;
+    let mut world = World::new().await;
+    let flags = embedder.flags();
+    let config = testkit::config(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    world.env.embedders = Embedders::from_config(&config, &world.env.http).expect("an embedder");
+    let memory = Memory::of(world).await;
+    memory.remember(vec![memory.record("light", "The lighthouse stands alone.")]).await;
+    let caller = Caller::local("test", memory.world.tenant_id, true);
+    let ask = async || {
+        let query = Query { text: "lighthouse".into(), k: 10, ..Query::default() };
+        let n_before = embedder.calls().len();
+        let answer = Box::pin(recall::search(&memory.world.env, &caller, &query)).await.expect("an answer");
+        assert_eq!(answer.hits.len(), 1, "it is found in any case");
+        (embedder.calls().len() - n_before, answer.note.is_some())
+    };
+    assert_eq!(ask().await, (1, false));
+    embedder.answer(Manner::Status(503, "", ""));
+    assert_eq!(ask().await, (1, true), "it is tried once");
+    assert_eq!(ask().await, (0, true), "the next search does not wait for it");
+    embedder.answer(Manner::Well);
+    assert_eq!(ask().await, (0, true));
+    memory.world.env.clock.advance(chrono::TimeDelta::seconds(11));
+    assert_eq!(ask().await, (1, false), "it is asked again after ten seconds");
+}
+
 /// F34.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_of_many_chunks_gets_its_vectors_in_parts() {
@@ -494,9 +521,20 @@ async fn a_large_memory_is_searched_by_codes_and_filters_stay_right() {
     let shared = by_index.iter().filter(|name| exact.contains(name)).count();
     assert!(shared >= 9, "{shared} of 10 agree with the exact search");
     let filters = Filters { r#type: Some("file".into()), ..Filters::default() };
-    let third = found(&memory.world, &caller, &said[300], Mode::Vector, filters).await;
+    let third = found(&memory.world, &caller, &said[300], Mode::Vector, filters.clone()).await;
     assert_eq!(third.len(), 10);
     assert!(third.iter().all(|name| name[1..].parse::<usize>().is_ok_and(|nth| nth % 3 == 0)), "{third:?}");
+    // A filter that leaves many chunks is applied to the best of them, and finds the same.
+    let narrow = found(&memory.world, &caller, "harbour", Mode::Keyword, filters.clone()).await;
+    sqlx::query("update public.source_documents set n_chunks = 100").execute(&mut *conn).await.expect("pretended");
+    assert_eq!(found(&memory.world, &caller, &said[300], Mode::Vector, filters.clone()).await, third);
+    let broad = found(&memory.world, &caller, "harbour", Mode::Keyword, filters).await;
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    assert_eq!(sorted(broad), sorted(narrow), "equally good ones in any order");
+    sqlx::query("update public.source_documents set n_chunks = 1").execute(&mut *conn).await.expect("undone");
     let counted = maintain::count(&mut conn).await.expect("counted");
     assert_eq!(counted[0].n_chunks, 900);
 }

@@ -192,7 +192,7 @@ async fn a_memory_moves_while_it_is_searched_and_written() {
         assert!(!memory.search(&question(nth + 60), Mode::Hybrid).await.contains(&gone), "{gone} is back");
     }
     let answer = ask(&memory.world.env, &me, &question(17)).await;
-    assert_eq!((answer.how, answer.note, answer.hits[0].external_id.as_str()), (How::Exact, None, "k17"));
+    assert_eq!((answer.how, answer.note, answer.hits[0].external_id.as_str()), (How::Index, None, "k17"));
     let twice: Vec<_> = asked(&fake).into_iter().filter(|(_, n)| *n > 1).collect();
     assert!(twice.is_empty(), "embedded twice: {twice:?}");
     let again = memory.remember(vec![memory.record("k17", &text(17))]).await;
@@ -356,7 +356,7 @@ async fn a_changed_setting_moves_the_memory_by_itself_and_search_goes_on() {
     memory.world.run_lanes(&lanes::ALL).await;
     is_all_of(&memory, "fake_16").await;
     let answer = ask(env, &me, &question(17)).await;
-    assert_eq!((answer.how, answer.note), (How::Exact, None));
+    assert_eq!((answer.how, answer.note), (How::Index, None));
 
     // A worker whose settings still name the old embedder does not move it back.
     memory.world.env.embedders = Embedders::new(fast(), vec![of(&fake)]);

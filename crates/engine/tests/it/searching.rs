@@ -85,6 +85,32 @@ async fn the_same_text_is_one_hit_and_the_page_is_full_all_the_same() {
 }
 
 #[tokio::test]
+async fn a_later_page_has_no_copies_of_what_an_earlier_one_has_shown() {
+    let memory = Memory::new().await;
+    let reminder = "Reminder: the copper delivery of this month is late again, please call the harbour office at once.";
+    let copies = (0..60).map(|nth| memory.record(&format!("copy{nth}"), reminder));
+    let other =
+        |nth: i64| format!("The copper delivery {nth} to customer {} is late by {nth} days, says {nth}.", nth * 7);
+    let others = (0..20).map(|nth| memory.record(&format!("other{nth}"), &other(nth)));
+    memory.remember(copies.chain(others).collect()).await;
+    for sort in [Sort::Relevance, Sort::Date] {
+        let asked = Query { mode: Mode::Keyword, sort, ..query("copper delivery late") };
+        let (mut shown, mut cursor, mut n_pages) = (Vec::new(), None, 0);
+        loop {
+            let answer = ask(&memory, &Query { cursor, ..asked.clone() }).await;
+            shown.extend(answer.hits.iter().map(|hit| hit.external_id.clone()));
+            (cursor, n_pages) = (answer.next, n_pages + 1);
+            assert!(n_pages < 10, "it ends");
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let n_copied = shown.iter().filter(|name| name.starts_with("copy")).count();
+        assert_eq!((n_copied, shown.len()), (1, 21), "{sort}: {shown:?}");
+    }
+}
+
+#[tokio::test]
 async fn exact_parts_go_first_and_among_equals_the_newer() {
     let memory = Memory::of(testkit::World::now().await).await;
     let now = memory.world.env.clock.now();
@@ -116,6 +142,49 @@ async fn exact_parts_go_first_and_among_equals_the_newer() {
     assert_eq!(names(&ask(&memory, &query("\"copper is one\" late delivery")).await), ["vague"]);
     let why = ask(&memory, &query("invoice INV-2041")).await.hits[0].why.clone();
     assert!(why.contains("“INV-2041”"), "{why}");
+}
+
+#[tokio::test]
+async fn a_quoted_phrase_is_found_behind_many_texts_that_have_its_words() {
+    let memory = Memory::new().await;
+    // All of them are better by BM25 than a long text that has the phrase once.
+    let mut records: Vec<Record> = (0..1_300)
+        .map(|nth| memory.record(&format!("w{nth}"), &format!("Delivery late: key, spare. Delivery late, {nth}.")))
+        .collect();
+    let filler = "Other matters of the month, told at length, which nobody will ever look for. ".repeat(9);
+    records.push(memory.record("meant", &format!("{filler} It was a late delivery. {filler}")));
+    let (one, other) = ("It was a tardy delivery.", "He has the backup key.");
+    let gap = "Other matters of the month, told at length, which nobody will ever look for.\n\n".repeat(60);
+    records.push(memory.record("apart", &format!("{one}\n\n{gap}{other}")));
+    for some in records.chunks(200) {
+        memory.remember(some.to_vec()).await;
+    }
+    let ask = async |text: &str| ask(&memory, &Query { mode: Mode::Keyword, ..query(text) }).await;
+    let answer = ask("\"late delivery\"").await;
+    assert_eq!((names(&answer), &answer.note), (vec!["meant"], &None));
+    assert_eq!(names(&ask("\"late delivery\" spare key").await), ["meant"], "other words may be there or not");
+    assert_eq!(names(&ask("\"tardy delivery\" \"backup key\"").await), ["apart"], "in two chunks of one document");
+    assert!(memory.number("select max(n_chunks)::int8 from public.source_documents").await > 1, "it has two chunks");
+    let nowhere = ask("\"key delivery\"").await;
+    assert!(nowhere.is_nothing_fitting && nowhere.note.is_none(), "{:?}", names(&nowhere));
+}
+
+#[tokio::test]
+async fn of_a_pasted_text_the_rarest_words_are_looked_for() {
+    let memory = Memory::new().await;
+    let common: Vec<String> = (0..40).map(|nth| format!("aword{nth}")).collect();
+    let common = common.join(" ");
+    let mut records: Vec<Record> =
+        (0..20).map(|nth| memory.record(&format!("c{nth}"), &format!("{common} {nth}"))).collect();
+    records.push(memory.record("meant", "The zirconium is in the cellar, and so on."));
+    memory.remember(records).await;
+    engine::memory::postings::keep(&memory.world.env, 1).await.expect("postings");
+    let stop_words = "a about above after again all am an and any are as at be because been before being below both but by can did do";
+    let text = format!("{stop_words} {common} zirconium");
+    let answer = ask(&memory, &Query { mode: Mode::Keyword, k: 30, ..query(&text) }).await;
+    assert!(names(&answer).contains(&"meant"), "{:?}", names(&answer));
+    let few = ask(&memory, &Query { mode: Mode::Keyword, ..query(&format!("{stop_words} zirconium")) }).await;
+    assert_eq!(names(&few), ["meant"], "stop words take no room");
 }
 
 /// Documents of several types and times, all with the word "harbour".
@@ -289,7 +358,17 @@ async fn a_saved_search_counts_what_was_stored_since_somebody_looked() {
     assert_eq!(news().await, 0, "what was there is not new");
     memory.remember(vec![memory.record("later", "A harbour again."), memory.record("apart", "Another matter.")]).await;
     assert_eq!(news().await, 1);
-    searches::see(env, &caller, id).await.expect("seen");
+    let shown = searches::get(env, &caller, id).await.expect("it");
+    memory.remember(vec![memory.record("between", "A third harbour, stored after the list was shown.")]).await;
+    searches::see(env, &caller, id, Some(shown.read_at)).await.expect("seen");
+    assert_eq!(news().await, 1, "nobody has seen it yet");
+    for odd in [shown.read_at - TimeDelta::days(9), shown.read_at + TimeDelta::days(9)] {
+        searches::see(env, &caller, id, Some(odd)).await.expect("seen");
+        let seen_at = searches::get(env, &caller, id).await.expect("it").seen_at;
+        assert!(seen_at >= shown.read_at && seen_at <= Utc::now(), "neither back nor into the future: {seen_at}");
+    }
+    memory.remember(vec![memory.record("last", "The last harbour.")]).await;
+    searches::see(env, &caller, id, None).await.expect("seen");
     assert_eq!(news().await, 0);
 
     let taken = searches::save(env, &caller, "harbour NEWS", asked.clone()).await;
@@ -300,7 +379,7 @@ async fn a_saved_search_counts_what_was_stored_since_somebody_looked() {
     }
     let stranger = Caller::local("test", TenantId(memory.world.other_tenant("somebody else").await.0), false);
     assert!(Box::pin(searches::list(env, &stranger)).await.expect("a list").is_empty(), "S17");
-    for gone in [searches::see(env, &stranger, id).await, searches::remove(env, &stranger, id).await] {
+    for gone in [searches::see(env, &stranger, id, None).await, searches::remove(env, &stranger, id).await] {
         assert!(matches!(gone, Err(ActError::NotFound(_))), "S17");
     }
     searches::remove(env, &caller, id).await.expect("removed");

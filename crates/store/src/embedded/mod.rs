@@ -35,7 +35,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::process::Command;
 
-use crate::db::ConnectTo;
+use crate::connect::ConnectTo;
 use crate::{Error, Result, migrate};
 
 pub use backup::Restore;

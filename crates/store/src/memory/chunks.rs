@@ -122,18 +122,20 @@ pub async fn insert_vectors(
     Ok(())
 }
 
-/// Reads the chunks of a document that have no vector in this table, as (id, text).
+/// Reads the first `limit` chunks of a document that have no vector in this table, as (id, text).
 pub async fn without_vectors(
     conn: &mut PgConnection,
     tenant_id: TenantId,
     table: &VectorTable,
     document_id: DocumentId,
+    limit: usize,
 ) -> Result<Vec<(Uuid, String)>> {
     let sql = table.on("select c.id, c.text from public.document_chunks c
          where c.tenant_id = $1 and c.document_id = $2
              and not exists (select from {v} v where v.tenant_id = c.tenant_id and v.chunk_id = c.id)
-         order by c.ordinal");
-    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(document_id.0).fetch_all(conn).await?)
+         order by c.ordinal limit $3");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(document_id.0).bind(limit).fetch_all(conn).await?)
 }
 
 /// A chunk as the document's page shows it.

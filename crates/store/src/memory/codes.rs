@@ -2,7 +2,7 @@
 //! Vectors that no segment has yet are in `memory.fresh_vectors`, kept by triggers in the transaction that writes the vector, so nothing is ever missing.
 //! An entry whose chunk is gone stays until its segment is merged into another; searches leave it out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use domain::TenantId;
 use domain::codes::{Segment, VERSION, Vector};
@@ -18,13 +18,17 @@ pub const FRESH: i64 = 200;
 const MOST: i64 = 8_000;
 /// So many segments of about the same size become one, unless that would be larger than the largest.
 const MERGED: usize = 8;
+/// A segment has at most so many vectors, and fewer of long ones: all of them are in memory while it is made.
 const LARGEST: i64 = 64_000;
+const LARGEST_NUMBERS: i64 = 25_000_000;
 
 /// The segments and fresh vectors of a tenant, of one model.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Coded {
     pub tenant_id: Uuid,
     pub model: String,
+    /// The length of the vectors.
+    pub dim: i32,
     pub n_fresh: i64,
     ids: Vec<i64>,
     /// The number of chunks in each, oldest segment first.
@@ -36,11 +40,12 @@ pub struct Coded {
 }
 
 impl Coded {
-    /// The segments to merge next, if any: those of a size that has become frequent, or the largest ones if a fifth of all chunks are gone.
+    /// The segments to merge next, if any: those of a size that has become frequent, or the oldest ones if a fifth of all chunks are gone.
     pub fn to_merge(&self) -> Option<Vec<i64>> {
+        let largest = (LARGEST_NUMBERS / i64::from(self.dim.max(1))).clamp(MOST, LARGEST);
         let sized = || self.ids.iter().copied().zip(self.sizes.iter().map(|size| i64::from(*size)));
         let mut by_size: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
-        for (id, size) in sized().filter(|(_, size)| *size * 2 < LARGEST) {
+        for (id, size) in sized().filter(|(_, size)| *size * 2 < largest) {
             by_size.entry(class(size)).or_default().push((id, size));
         }
         let frequent = by_size.into_iter().filter(|(_, some)| some.len() >= MERGED).min();
@@ -51,7 +56,7 @@ impl Coded {
             None if n_gone > 2_000 && n_gone * 5 > total => sized().collect(),
             None => return None,
         };
-        let mut room = LARGEST;
+        let mut room = largest;
         let fits = |(id, size): (i64, i64)| {
             room -= size;
             (room >= 0).then_some(id)
@@ -92,7 +97,7 @@ pub async fn flush(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorT
     if fresh.is_empty() {
         return Ok(0);
     }
-    write(conn, tenant_id, table, &fresh).await?;
+    write(conn, tenant_id, table, &fresh, |_| true).await?;
     sqlx::query("delete from memory.fresh_vectors where tenant_id = $1 and model = $2 and chunk_id = any ($3)")
         .bind(tenant_id.0)
         .bind(table.model())
@@ -115,14 +120,18 @@ pub async fn merge(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorT
     if locked.len() != ids.len() || ids.is_empty() {
         return Ok(false);
     }
-    let mut chunks: Vec<Uuid> = Vec::new();
+    let (mut chunks, mut numbers) = (Vec::new(), HashSet::new());
     for bytes in &locked {
         match Segment::parse(bytes) {
-            Some(segment) => chunks.extend(segment.chunk_ids()),
+            Some(segment) => {
+                chunks.extend(segment.chunk_ids());
+                numbers.extend(segment.numbers());
+            }
             None => return begin_anew(conn, tenant_id, table).await.map(|()| true),
         }
     }
-    write(conn, tenant_id, table, &chunks).await?;
+    // A chunk that has another number by now is in another segment, or fresh.
+    write(conn, tenant_id, table, &chunks, |n| numbers.contains(&n)).await?;
     sqlx::query("delete from memory.codes where tenant_id = $1 and model = $2 and id = any ($3)")
         .bind(tenant_id.0)
         .bind(table.model())
@@ -132,11 +141,18 @@ pub async fn merge(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorT
     Ok(true)
 }
 
-/// Writes a segment of those chunks that are there and have a vector.
-async fn write(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorTable, chunks: &[Uuid]) -> Result<()> {
+/// Writes a segment of those chunks that are there, have a vector, and whose number is wanted.
+async fn write(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    table: &VectorTable,
+    chunks: &[Uuid],
+    is_wanted: impl Fn(i64) -> bool,
+) -> Result<()> {
     let sql = table.on(include_str!("../sql/codes_vectors.sql"));
-    let rows: Vec<(i64, Uuid, Uuid, Vec<f32>)> =
+    let mut rows: Vec<(i64, Uuid, Uuid, Vec<f32>)> =
         sqlx::query_as(sql).bind(tenant_id.0).bind(chunks).fetch_all(&mut *conn).await?;
+    rows.retain(|(n, ..)| is_wanted(*n));
     if rows.is_empty() {
         return Ok(());
     }
@@ -164,17 +180,31 @@ pub async fn begin_anew(conn: &mut PgConnection, tenant_id: TenantId, table: &Ve
         .bind(table.model())
         .execute(&mut *conn)
         .await?;
-    let sql = table.on("insert into memory.fresh_vectors (tenant_id, model, chunk_id)
-         select tenant_id, $2, chunk_id from {v} where tenant_id = $1 on conflict do nothing");
-    sqlx::query(sql).bind(tenant_id.0).bind(table.model()).execute(conn).await?;
-    Ok(())
+    let mut after = Uuid::nil();
+    loop {
+        let last: Option<Uuid> = sqlx::query_scalar(table.on(include_str!("../sql/codes_fresh.sql")))
+            .bind(tenant_id.0)
+            .bind(table.model())
+            .bind(after)
+            .fetch_optional(&mut *conn)
+            .await?;
+        let Some(last) = last else { return Ok(()) };
+        after = last;
+    }
+}
+
+/// The segments of all of a tenant's models.
+pub async fn segments(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<(String, i64)>> {
+    let sql = "select model, id from memory.codes where tenant_id = $1 order by model, id";
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).fetch_all(conn).await?)
 }
 
 /// Removes the codes of a tenant's vectors of one model, with what is known of fresh ones.
 pub async fn remove(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
+    // The fresh ones first: that waits for a segment that is being made of them, and then removes it too.
     for sql in [
-        "delete from memory.codes where tenant_id = $1 and model = $2",
         "delete from memory.fresh_vectors where tenant_id = $1 and model = $2",
+        "delete from memory.codes where tenant_id = $1 and model = $2",
     ] {
         sqlx::query(sql).bind(tenant_id.0).bind(table.model()).execute(&mut *conn).await?;
     }
@@ -195,6 +225,7 @@ mod tests {
         let state = |sizes: &[i32], n_chunks: i64| Coded {
             tenant_id: Uuid::nil(),
             model: "m".into(),
+            dim: 384,
             n_fresh: 0,
             ids: (1..).take(sizes.len()).collect(),
             sizes: sizes.to_vec(),
@@ -217,5 +248,7 @@ mod tests {
         ] {
             assert_eq!(coded.to_merge(), expected, "{what}");
         }
+        let long = Coded { dim: 3_072, ..state(&[2_000; 8], 16_000) };
+        assert_eq!(long.to_merge(), Some(vec![1, 2, 3, 4]), "fewer of long ones");
     }
 }

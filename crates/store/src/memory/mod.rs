@@ -4,6 +4,7 @@ pub mod chunks;
 pub mod codes;
 pub mod documents;
 mod halfvec;
+pub mod languages;
 pub mod maintain;
 pub mod mentions;
 pub mod moves;
@@ -63,6 +64,8 @@ pub struct TenantMemory {
     pub model: Option<String>,
     /// The languages of its documents.
     pub langs: Vec<String>,
+    /// The language that the tenant has fixed for all of its texts; none: it is detected.
+    pub lang: Option<String>,
     /// All models that have a table, of all tenants.
     pub models: Vec<String>,
     /// The model that it moves to, until its searches have switched.
@@ -71,16 +74,18 @@ pub struct TenantMemory {
     pub moving: Vec<String>,
 }
 
-/// The model that a tenant's searches use, and the one that its memory moves to. Whoever writes vectors makes them for these.
+/// The model that a tenant's searches use, the one that its memory moves to, and the language that it has fixed. Whoever writes documents or vectors
+/// makes them for these.
 #[derive(Clone, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
 pub struct Pointer {
     pub model: Option<String>,
     pub to_model: Option<String>,
+    pub lang: Option<String>,
 }
 
 impl TenantMemory {
     pub fn pointer(&self) -> Pointer {
-        Pointer { model: self.model.clone(), to_model: self.to_model.clone() }
+        Pointer { model: self.model.clone(), to_model: self.to_model.clone(), lang: self.lang.clone() }
     }
 
     pub fn has_table(&self, table: &VectorTable) -> bool {
@@ -96,7 +101,7 @@ impl TenantMemory {
 /// Reads a tenant's model and languages, and which models have a table.
 pub async fn tenant(conn: &mut PgConnection, tenant_id: TenantId) -> Result<TenantMemory> {
     Ok(sqlx::query_as(
-        "select t.model, coalesce(t.langs::text[], '{}') as langs, array(select name from memory.models) as models,
+        "select t.model, coalesce(t.langs::text[], '{}') as langs, t.lang::text as lang, array(select name from memory.models) as models,
              case when m.state in ('embedding', 'indexing') then m.to_model end as to_model,
              array_remove(array[m.from_model, m.to_model], null) as moving
          from (select) nothing left join memory.tenants t on t.tenant_id = $1 left join memory.moves m on m.tenant_id = t.tenant_id",
@@ -106,9 +111,11 @@ pub async fn tenant(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Tena
     .await?)
 }
 
-/// Keeps the tenant's searches from switching to another model until the transaction ends, and returns the models that vectors are written for now.
+/// Keeps the tenant's searches from switching to another model, and its texts from getting another language, until the transaction ends. Returns what
+/// documents and vectors are written for now.
 pub async fn hold_pointer(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Pointer> {
-    Ok(sqlx::query_as("select model, to_model from memory.hold_pointer($1)").bind(tenant_id.0).fetch_one(conn).await?)
+    let sql = "select model, to_model, lang from memory.hold_pointer($1)";
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).fetch_one(conn).await?)
 }
 
 /// Makes a model's table where it is missing.

@@ -15,7 +15,7 @@ words! {
     State {
         /// Chunks get their new vectors.
         Embedding = "embedding",
-        /// Every chunk has one; the index is built, and searches are about to switch.
+        /// Every chunk has one; codes are made of them, and searches are about to switch.
         Indexing = "indexing",
         /// Searches use the new model. The old vectors are removed.
         Tidying = "tidying",
@@ -72,12 +72,17 @@ pub struct Placed {
     pub moved_at: Option<DateTime<Utc>>,
     /// As of the last count.
     pub n_chunks: i64,
+    /// The language that the tenant has fixed for its texts; none: it is detected.
+    pub lang: Option<String>,
+    /// Whether documents still get the language that was set.
+    pub is_relabelled: bool,
 }
 
 /// Lists the memories of all tenants in service, or of one.
 pub async fn placed(conn: &mut PgConnection, tenant_id: Option<TenantId>) -> Result<Vec<Placed>> {
     Ok(sqlx::query_as(
-        "select t.tenant_id, n.name as tenant, t.model, t.is_chosen, t.left_model, t.moved_at, t.n_chunks
+        "select t.tenant_id, n.name as tenant, t.model, t.is_chosen, t.left_model, t.moved_at, t.n_chunks, t.lang::text as lang,
+             t.relabel_after is not null as is_relabelled
          from memory.tenants t join public.tenants n on n.id = t.tenant_id
          where n.forgetting_at is null and ($1::uuid is null or t.tenant_id = $1) order by n.created_at, n.id",
     )
@@ -170,9 +175,12 @@ pub async fn choose(conn: &mut PgConnection, tenant_id: TenantId, is_chosen: boo
 pub struct Lacking {
     pub id: Uuid,
     pub text: String,
+    /// The first of its document.
+    pub is_first: bool,
 }
 
-/// The next chunks that have no vector in this table, in the order of their ids.
+/// The next chunks that have no vector in this table, in the order of their ids. Each statement looks at so many at most: a pass that finds
+/// nothing looks at all chunks of the memory.
 pub async fn lacking(
     conn: &mut PgConnection,
     tenant_id: TenantId,
@@ -180,12 +188,29 @@ pub async fn lacking(
     after: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<Lacking>> {
-    // Counted for each chunk, by its key: a join would read the whole table for every bite.
-    let sql = table.on("select c.id, c.text from public.document_chunks c
-         where c.tenant_id = $1 and c.id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
-             and (select count(*) from {v} v where v.tenant_id = c.tenant_id and v.chunk_id = c.id) = 0
-         order by c.id limit $3");
-    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(after).bind(limit).fetch_all(conn).await?)
+    let mut after = after.unwrap_or_default();
+    loop {
+        let last: Option<Uuid> = sqlx::query_scalar(
+            "select id from (select id from public.document_chunks where tenant_id = $1 and id > $2 order by id limit 20000) w
+             order by id desc limit 1",
+        )
+        .bind(tenant_id.0)
+        .bind(after)
+        .fetch_optional(&mut *conn)
+        .await?;
+        let Some(last) = last else { return Ok(Vec::new()) };
+        // Counted for each chunk, by its key: a join would read the whole table for every bite.
+        let sql = table.on("select c.id, c.text, c.ordinal = 0 as is_first from public.document_chunks c
+             where c.tenant_id = $1 and c.id > $2 and c.id <= $3
+                 and (select count(*) from {v} v where v.tenant_id = c.tenant_id and v.chunk_id = c.id) = 0
+             order by c.id limit $4");
+        let query = sqlx::query_as(sql).bind(tenant_id.0).bind(after).bind(last).bind(limit);
+        let lacking: Vec<Lacking> = query.fetch_all(&mut *conn).await?;
+        if !lacking.is_empty() {
+            return Ok(lacking);
+        }
+        after = last;
+    }
 }
 
 /// Whether any chunk has no vector in this table.

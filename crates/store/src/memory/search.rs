@@ -30,7 +30,7 @@ words! {
     How {
         /// All of them were compared.
         Exact = "exact",
-        /// By the tenant's own index.
+        /// By codes.
         Index = "index",
         /// Not at all: candidates are by keyword alone.
         Keyword = "keyword",

@@ -414,6 +414,14 @@ async fn a_search_over_http_says_that_nothing_fits_counts_pages_and_can_be_saved
     );
     let one = format!("/api/v1/searches/{}", made["id"].as_str().expect("an id"));
     assert_eq!(site.ask("DELETE", &one, Some(&theirs)).await.0, 403);
+    let seen = |until: &serde_json::Value| {
+        let url = format!("{}{one}/seen", site.app.url);
+        send(client().post(url).bearer_auth(key.reveal()).json(&json!({ "until": until })))
+    };
+    assert_eq!(seen(&made["read_at"]).await.0, 204);
+    let (_, listed) = site.ask("GET", "/api/v1/searches", Some(&key)).await;
+    assert_eq!(listed["searches"][0]["n_new"], 1, "it came after the answer that was seen");
+    assert_eq!(seen(&json!("yesterday")).await.0, 422);
     assert_eq!(site.ask("POST", &format!("{one}/seen"), Some(&key)).await.0, 204);
     let (_, listed) = site.ask("GET", "/api/v1/searches", Some(&key)).await;
     assert_eq!(listed["searches"][0]["n_new"], 0);

@@ -32,10 +32,10 @@ pub struct Embeddings {
     /// One vector of unit length per text, in their order.
     embeddings: Vec<Vec<f32>>,
     /// The name of the model. Vectors of another one cannot be compared with these.
-    #[schema(example = "fast_256")]
+    #[schema(example = "gte_small_384")]
     model: String,
     /// The length of each vector.
-    #[schema(example = 256)]
+    #[schema(example = 384)]
     dim: usize,
 }
 

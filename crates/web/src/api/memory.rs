@@ -1,11 +1,11 @@
-//! The model that a memory's vectors are of, and its move to another one.
+//! The model that a memory's vectors are of, its move to another one, and the language of its texts.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use engine::Env;
-use engine::memory::moves;
+use engine::memory::{languages, moves};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -38,6 +38,11 @@ pub struct Memory {
     /// When searches switched to that model, if the memory has moved.
     moved_at: Option<DateTime<Utc>>,
     moving: Option<Moving>,
+    /// The language of its texts, or `auto`: it is detected text by text.
+    #[schema(example = "auto")]
+    language: String,
+    /// Documents that were remembered before the language was set still get it.
+    is_relabelled: bool,
 }
 
 /// A move to another model. Searches use the old one until it switches.
@@ -45,7 +50,7 @@ pub struct Memory {
 pub struct Moving {
     from: String,
     to: String,
-    /// embedding, indexing, tidying or cancelling.
+    /// embedding, indexing (every chunk is embedded, and searches are about to switch), tidying or cancelling.
     #[schema(example = "embedding")]
     state: &'static str,
     asked_by: String,
@@ -93,6 +98,14 @@ pub(crate) struct BeginMove {
     to: Option<String>,
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetLanguage {
+    /// A language that PostgreSQL has rules for, such as english or german; `simple` for none; `auto` to have it detected text by text.
+    #[schema(example = "german")]
+    language: String,
+}
+
 /// Shows which model a memory's searches use, and how far a move to another one is.
 #[utoipa::path(get, path = "/api/v1/memory", tag = "memory", responses((status = 200, body = Memories)))]
 pub(crate) async fn show(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Memories>, ApiError> {
@@ -137,6 +150,19 @@ pub(crate) async fn cancel(
     Ok((StatusCode::ACCEPTED, Json(Memories::new(&app.env, moves::status(&app.env, &caller).await?))))
 }
 
+/// Fixes the language of the memory's texts, or has it detected again. What was remembered before gets it in the background.
+#[utoipa::path(put, path = "/api/v1/memory/language", tag = "memory", request_body = SetLanguage,
+    responses((status = 202, body = Memories), (status = 400, body = Problem, description = "There is no such language"),
+        (status = 409, body = Problem, description = "The memory is being written without a pause")))]
+pub(crate) async fn set_language(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    extract::Json(body): extract::Json<SetLanguage>,
+) -> Result<(StatusCode, Json<Memories>), ApiError> {
+    languages::set(&app.env, &caller, &body.language).await?;
+    Ok((StatusCode::ACCEPTED, Json(Memories::new(&app.env, moves::status(&app.env, &caller).await?))))
+}
+
 impl Memories {
     pub fn new(env: &Env, memories: Vec<moves::Status>) -> Self {
         Self {
@@ -158,6 +184,8 @@ impl From<moves::Status> for Memory {
             is_chosen: placed.is_chosen,
             moved_at: placed.moved_at,
             moving: moving.map(Moving::from),
+            language: placed.lang.unwrap_or_else(|| languages::AUTO.to_owned()),
+            is_relabelled: placed.is_relabelled,
         }
     }
 }

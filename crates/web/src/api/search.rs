@@ -37,7 +37,7 @@ pub struct Found {
     facets: Option<Facets>,
     /// Pass it as `cursor` to get the page after this one; none on the last. What is stored meanwhile does not move its hits.
     next: Option<String>,
-    /// The way in which vectors were searched: `exact`, by `index`, or not at all (`keyword`).
+    /// The way in which vectors were searched. `exact`: all were compared; `index`: by codes, short forms of them; `keyword`: not at all.
     #[schema(example = "exact")]
     how: String,
     /// The reason why the answer may be incomplete, if it may be.
@@ -141,6 +141,7 @@ pub(crate) struct SourceRef {
 #[into_params(parameter_in = Query)]
 pub(crate) struct SearchQuery {
     /// The text to look for, in any words, up to 2,000 characters. A phrase in quotation marks must be there as it is.
+    #[param(example = "invoice")]
     #[serde(default)]
     pub q: String,
     /// At most so many documents, 1 to 100. Default 10.

@@ -36,6 +36,8 @@ pub struct SavedSearch {
     created_at: DateTime<Utc>,
     /// Documents that were stored after that are new.
     seen_at: DateTime<Utc>,
+    /// The time of this answer. Pass it as `until` when you mark the search as seen: what is stored later stays new.
+    read_at: DateTime<Utc>,
     /// The number of new documents that match. Null: only the first 20 searches of a list are counted.
     n_new: Option<usize>,
     /// There may be more new ones than were counted.
@@ -80,6 +82,13 @@ pub(crate) struct SaveSearch {
     filters: SavedFilters,
 }
 
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MarkSeen {
+    /// The time of the answer that was seen, `read_at`. Default: now.
+    until: Option<DateTime<Utc>>,
+}
+
 /// Saved searches by name, each with the number of documents that were stored since somebody looked and that match it.
 #[utoipa::path(get, path = "/api/v1/searches", tag = "memory", responses((status = 200, body = SavedSearches)))]
 pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Result<Json<SavedSearches>, ApiError> {
@@ -105,15 +114,17 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(SavedSearch::new(listed, &app.env.config.base_url()))))
 }
 
-/// Marks a saved search as seen: from now on only what is stored later is new to it.
-#[utoipa::path(post, path = "/api/v1/searches/{id}/seen", tag = "memory", params(("id" = Uuid, Path)),
+/// Marks a saved search as seen until a time: only what was stored after that is new to it.
+#[utoipa::path(post, path = "/api/v1/searches/{id}/seen", tag = "memory", params(("id" = Uuid, Path)), request_body = Option<MarkSeen>,
     responses((status = 204), (status = 404, body = Problem)))]
 pub(crate) async fn see(
     State(app): State<App>,
     Writing(caller): Writing,
     Path(id): Path<Uuid>,
+    body: Option<extract::Json<MarkSeen>>,
 ) -> Result<StatusCode, ApiError> {
-    searches::see(&app.env, &caller, id).await?;
+    let until = body.and_then(|extract::Json(body)| body.until);
+    searches::see(&app.env, &caller, id, until).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -151,6 +162,7 @@ impl SavedSearch {
             created_by: search.created_by,
             created_at: search.created_at,
             seen_at: search.seen_at,
+            read_at: search.read_at,
             n_new: news.map(|news| news.n),
             is_at_least: news.is_some_and(|news| news.is_at_least),
         }

@@ -16,7 +16,7 @@ use super::flash::flashes;
 use super::search::address;
 use super::{Posted, Visitor};
 use crate::api::error::ApiError;
-use crate::api::extract::Path;
+use crate::api::extract::{Path, blank_is_none};
 use crate::api::search::{Moment, SearchQuery};
 use crate::app::App;
 
@@ -25,9 +25,9 @@ const HERE: &str = "/search";
 flashes! {
     Flash {
         Saved = "saved": "The search is saved. It is listed on this page, with the number of new hits.",
-        Seen = "seen": "From now on only what is stored later is new.",
+        Seen = "seen": "What you have seen is marked. Only what was stored later is new.",
         Removed = "removed": "The saved search is removed.",
-        Taken = "taken": "It was not saved: its name is taken, too long or missing, or 100 are saved already.",
+        Taken = "taken": "It was not saved. Choose a name of 1 to 100 characters that no other saved search has; if 100 are saved, remove one first.",
     }
 }
 
@@ -59,19 +59,22 @@ pub(crate) async fn open(State(app): State<App>, visitor: Visitor, Path(id): Pat
     Ok((StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response())
 }
 
-/// A form with a button and nothing else.
 #[derive(Deserialize)]
-pub(crate) struct Nothing {}
+pub(crate) struct ActForm {
+    /// The time of the hits that were seen.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    until: Option<DateTime<Utc>>,
+}
 
 pub(crate) async fn act(
     State(app): State<App>,
     Path((id, action)): Path<(Uuid, String)>,
-    Posted { caller, form: Nothing {} }: Posted<Nothing>,
+    Posted { caller, form }: Posted<ActForm>,
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
     match action.as_str() {
         "seen" => {
-            searches::see(&app.env, &caller, id).await?;
+            searches::see(&app.env, &caller, id, form.until).await?;
             Ok(Flash::Seen.back(HERE))
         }
         "remove" => {

@@ -160,7 +160,11 @@ impl EmbedClient {
 
     async fn one(&self, side: Side, batch: &[Part<'_>]) -> Result<(Vec<Vec<f32>>, Option<u64>), Trouble> {
         let question = self.question(side, batch);
-        let body = self.service.ask(|request| self.service.with_bearer(request).json(&question)).await?;
+        let fill = |request| self.service.with_bearer(request).json(&question);
+        let body = match side {
+            Side::Query => self.service.ask_once(fill).await?,
+            Side::Document => self.service.ask(fill).await?,
+        };
         let answered = (self.kind.read)(&body).map_err(|error| Trouble::Lasting(unreadable(&body, &error)))?;
         if let Some(model) = answered.model.as_deref().filter(|_| self.kind.tells_model) {
             self.check_model(model)?;

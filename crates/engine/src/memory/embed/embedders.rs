@@ -85,8 +85,9 @@ impl Embedders {
     }
 }
 
-/// The settings of embedders that are not configured and still described: those whose files are on this machine, OpenAI's other model, and the
-/// service whose key or address is given, while vectors are made on this machine.
+/// The settings of embedders that are not configured and still described: those whose files are on this machine, OpenAI's other model, and, while
+/// vectors are made on this machine, each service whose settings are complete: with a key alone those that know the model. Only a tenant's vectors
+/// decide which of them is asked: a memory with vectors of voyage-4 has been embedded by Voyage.
 fn also_described(config: &Config) -> Vec<Config> {
     let mut described = Vec::new();
     if config.fast_model_dir.as_deref().is_some_and(fast::has_files) {
@@ -98,11 +99,28 @@ fn also_described(config: &Config) -> Vec<Config> {
         }
     }
     if config.embedder.service().is_none() {
-        match (&config.embed_base_url, &config.embed_api_key) {
-            (Some(_), _) => described.push(Config { embedder: EmbedderKind::Compatible, ..config.clone() }),
-            (None, Some(_)) => described.push(Config { embedder: EmbedderKind::Openai, ..config.clone() }),
-            (None, None) => {}
-        }
+        use EmbedderKind::{Brain, Cohere, Compatible, Ollama, Openai, Tei, Voyage};
+        // A key or a text must not go to another company than before.
+        let knows = |kind: &&EmbedderKind| {
+            config
+                .embed_model
+                .as_deref()
+                .is_none_or(|model| kind.service().is_some_and(|service| service.known(model.trim()).is_some()))
+        };
+        let has_prompt = config.embed_query_prompt.is_some() || config.embed_document_prompt.is_some();
+        let kinds: &[EmbedderKind] = match (&config.embed_base_url, &config.embed_api_key) {
+            (Some(_), _) if has_prompt => &[Tei],
+            (Some(_), _) if knows(&&Ollama) && config.embed_model.is_some() => &[Ollama, Compatible],
+            (Some(_), _) => &[Compatible],
+            (None, Some(_)) => &[Openai, Voyage, Cohere],
+            // A model on this machine needs neither.
+            (None, None) if config.embed_model.is_some() => &[Ollama],
+            (None, None) => &[],
+        };
+        let has_address = config.embed_base_url.is_some();
+        let kinds = kinds.iter().filter(|kind| has_address || knows(kind));
+        let kinds = kinds.chain(config.boots_brain_url.is_some().then_some(&Brain));
+        described.extend(kinds.map(|embedder| Config { embedder: *embedder, ..config.clone() }));
     }
     let openais = described.iter().chain([config]).find(|config| config.embedder == EmbedderKind::Openai).cloned();
     if let Some(openais) = openais {
@@ -122,6 +140,8 @@ pub(crate) struct TenantEmbedder {
     pub tenant_id: TenantId,
     pub embedder: Embedder,
     pub table: VectorTable,
+    /// Whether the embedder makes vectors for that table. If not, the settings describe none that does: texts wait for one.
+    pub is_askable: bool,
     /// While the memory moves to another model: new chunks get a vector of that one too.
     pub also: Option<(Embedder, VectorTable)>,
     pub memory: TenantMemory,
@@ -134,15 +154,23 @@ impl TenantEmbedder {
         let memory = store::memory::tenant(&mut conn, tenant_id).await?;
         let own = memory.model.as_deref().and_then(|model| env.embedders.of_model(model));
         let target = memory.to_model.as_deref().and_then(|model| env.embedders.of_model(model));
-        // A memory whose model cannot be asked any more gets vectors of the one that it moves to, or will.
-        let embedder = own.or(target).unwrap_or_else(|| env.embedders.configured()).clone();
+        let askable = match &memory.model {
+            // A memory whose model cannot be asked any more gets vectors of the one that it moves to.
+            Some(_) => own.or(target),
+            None => Some(env.embedders.configured()),
+        };
+        let embedder = askable.unwrap_or_else(|| env.embedders.configured()).clone();
         env.embedders.use_from_now_on(tenant_id, &embedder);
-        let table = table_of(&mut conn, &memory, &embedder).await?;
+        let table = match (&memory.model, askable) {
+            (Some(model), None) => VectorTable::new(model)?,
+            _ => table_of(&mut conn, &memory, &embedder).await?,
+        };
+        let is_askable = askable.is_some();
         let also = match target.filter(|target| target.model() != embedder.model()) {
             Some(target) => Some((target.clone(), table_of(&mut conn, &memory, target).await?)),
             None => None,
         };
-        Ok(Self { tenant_id, embedder, table, also, memory })
+        Ok(Self { tenant_id, embedder, table, is_askable, also, memory })
     }
 
     /// Whether a document that is labelled with this model has the vectors that it needs. During a move either model will do: the move sees to the
@@ -205,7 +233,19 @@ mod tests {
         let (small, large) = ("text_embedding_3_small_1536", "text_embedding_3_large_1536");
         for (flags, expected) in [
             (vec!["--embedder", "fast"], vec!["fast_256"]),
-            (vec!["--embedder", "fast", "--embed-api-key", "k"], vec!["fast_256", small, large]),
+            (
+                vec!["--embedder", "fast", "--embed-api-key", "k"],
+                vec!["fast_256", small, "voyage_4_1024", "embed_v4_0_1536", large],
+            ),
+            (
+                vec!["--embedder", "fast", "--embed-api-key", "k", "--embed-model", "voyage-4-lite"],
+                vec!["fast_256", "voyage_4_lite_1024"],
+            ),
+            (vec!["--embedder", "fast", "--embed-model", "nomic-embed-text"], vec!["fast_256", "nomic_embed_text_768"]),
+            (
+                vec!["--embedder", "fast", "--boots-brain-url", "http://b", "--brain-api-secret", "s"],
+                vec!["fast_256", small],
+            ),
             (
                 vec!["--embedder", "fast", "--embed-base-url", "http://e/v1", "--embed-model", "m", "--embed-dim", "8"],
                 vec!["fast_256", "m_8"],

@@ -7,8 +7,9 @@ mod served;
 mod services;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
+use chrono::{DateTime, Utc};
 use connectors::Http;
 use connectors::models::EmbedClient;
 pub use connectors::models::Side;
@@ -72,11 +73,13 @@ pub struct Meter {
     texts: AtomicU64,
     /// The price in dollars per million tokens.
     price_per_million: f64,
+    /// Until then no question is asked, in milliseconds since 1970.
+    left_alone_until: AtomicI64,
 }
 
 impl Meter {
     fn new(model: Model, price_per_million: f64) -> Arc<Self> {
-        Arc::new(Self { model, calls: 0.into(), texts: 0.into(), price_per_million })
+        Arc::new(Self { model, calls: 0.into(), texts: 0.into(), price_per_million, left_alone_until: 0.into() })
     }
 }
 
@@ -129,7 +132,7 @@ impl Embedder {
             per_decade,
         };
         match self {
-            Self::Fast(..) => floor(0.48, 0.7, 0.35, 0.55, 0.05),
+            Self::Fast(..) => floor(0.48, 0.7, 0.35, 0.55, 0.03),
             Self::Local(_, model) => match model.kind() {
                 LocalModelKind::GteSmall => floor(0.855, 0.1, 0.825, 0.75, 0.01),
                 LocalModelKind::Minilm => floor(0.417, 0.5, 0.337, 0.55, 0.04),
@@ -142,6 +145,20 @@ impl Embedder {
     pub async fn embed_query(&self, text: &str) -> Result<Vec<f32>, Fault> {
         let vector = self.embed(Side::Query, &[text]).await?.vectors.pop();
         vector.ok_or_else(|| Fault::Transient(anyhow::anyhow!("the embedder gave no vector")))
+    }
+
+    /// Whether the embedder has just failed to answer a question, so that the next ones do without it.
+    pub(crate) fn is_left_alone(&self, now: DateTime<Utc>) -> bool {
+        now.timestamp_millis() < self.meter().left_alone_until.load(Relaxed)
+    }
+
+    /// It has answered, so that questions can be asked again.
+    fn is_well(&self) {
+        self.meter().left_alone_until.store(0, Relaxed);
+    }
+
+    pub(crate) fn leave_alone_until(&self, until: DateTime<Utc>) {
+        self.meter().left_alone_until.store(until.timestamp_millis(), Relaxed);
     }
 
     /// Makes one vector per text. If only the first texts got one, `Embedded::fault` says why; if none did, that is the error.
@@ -159,6 +176,7 @@ impl Embedder {
             Self::Local(_, model) => (model.embed(side, texts).await?, 1, None, None),
             Self::Http(_, client) => {
                 let embedded = client.embed(side, texts).await?;
+                self.is_well();
                 self.note_in_parts(embedded.in_parts);
                 let tokens = embedded.tokens.and_then(|tokens| i64::try_from(tokens).ok());
                 (embedded.vectors, embedded.calls, tokens, embedded.fault)

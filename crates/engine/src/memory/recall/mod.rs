@@ -6,7 +6,7 @@
 //!    of the words.
 //! 3. `candidates`: the best chunks by keyword and the nearest by vector, with both scores. Another way to find candidates only has to name more chunks.
 //! 4. `fusion` and `ranking`: the two scores become one order of documents. Those that have a quoted phrase, a number or an address of the question
-//!    (`domain::text::Exact`) go first.
+//!    (`domain::text::Exact`) go first. If no candidate has a quoted phrase, further chunks with its words are looked through.
 //! 5. `page`: the best are read with their texts, twenty at least. The question's phrases are looked for in them, newer ones get a little more
 //!    (`recency`), and texts that are alike become one hit; a reranker belongs here too.
 //! 6. `floor` decides whether any of them fits. If not, the answer says so and has the closest apart.
@@ -29,7 +29,7 @@ mod why;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike as _, Utc};
 use domain::codes::Segment;
 use domain::text::{self, Exact, Part, Phrases, has_nul};
 use domain::{Caller, DocumentType};
@@ -45,7 +45,7 @@ use self::floor::{Signals, fits};
 use self::fusion::{FIRST_CHUNK, PHRASE, Scored};
 use self::keyword::Scores;
 pub use self::lists::Lists;
-use self::page::{Group, Order};
+use self::page::{Group, Order, Page};
 use self::question::Question;
 use self::ranking::{Ranked, Ranking};
 use self::why::Reasons;
@@ -63,6 +63,14 @@ const BY_KEYWORD: usize = 100;
 const NEAREST: usize = 200;
 /// The number of candidates by keyword for a question with a quoted phrase: most of them will not have it.
 const BY_PHRASE: usize = 10 * BY_KEYWORD;
+
+/// Said if few of the best chunks match a filter, and not all were looked at.
+const FILTER_CUT: &str =
+    "the filters leave few of the best documents, and not all others were looked at: more may match";
+
+/// Said if the words of a quotation are in more chunks than were looked through.
+const PHRASE_CUT: &str =
+    "the quoted words are in very many texts, and not all were looked through: add a word, or a filter";
 
 #[derive(Clone, Debug, Default)]
 pub struct Query {
@@ -89,6 +97,10 @@ impl Query {
         let kind = self.filters.r#type.as_deref().unwrap_or_default();
         if has_nul(&self.text) || has_nul(kind) || kind.len() > 400 {
             return Err(ActError::invalid("what to look for, or the type, is no text that could be stored"));
+        }
+        let is_odd = |at: &DateTime<Utc>| !(1..=9_999).contains(&at.year());
+        if [self.filters.since, self.filters.until].iter().flatten().any(is_odd) {
+            return Err(ActError::invalid("a time is of the years 1 to 9999: 2026-11-15T12:00:00Z"));
         }
         if !(1..=MOST_HITS).contains(&self.k) {
             return Err(ActError::invalid("a search returns 1 to 100 documents"));
@@ -160,14 +172,14 @@ pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchA
     let mut question = None;
     if query.mode != Mode::Keyword {
         let embedder = question::embedder(env, caller.tenant_id).await?;
-        question = Some(question::embed(embedder, &query.text).await);
+        question = Some(question::embed(env, embedder, &query.text).await);
     }
     let mut asker = Asker::new(env, query, words.as_ref(), cursor, question.as_ref());
     let mut answered = asker.read(env, caller, question.as_ref()).await?;
     if let Some(asked) = &question
         && let Some(better) = asked.better(env, caller.tenant_id, &answered.looked).await?
     {
-        let again = question::embed(better, &query.text).await;
+        let again = question::embed(env, better, &query.text).await;
         if again.vector.is_ok() {
             asker = Asker::new(env, query, words.as_ref(), asker.cursor, Some(&again));
             answered = asker.read(env, caller, Some(&again)).await?;
@@ -182,7 +194,10 @@ pub async fn search(env: &Env, caller: &Caller, query: &Query) -> Result<SearchA
     let looked = &answered.looked;
     let hits = answered.groups.into_iter().map(|group| asker.hit(group, &looked.lexemes)).collect::<Vec<_>>();
     let how = if hits.is_empty() { How::Keyword } else { looked.how };
-    let note = question.and_then(|question| question.note(looked, hits.is_empty()));
+    let by_vector = question.and_then(|question| question.note(looked, hits.is_empty()));
+    let notes: Vec<String> =
+        by_vector.into_iter().chain(answered.notes.iter().map(|note| (*note).to_owned())).collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
     let (hits, closest) = if answered.is_nothing_fitting { (Vec::new(), hits) } else { (hits, Vec::new()) };
     let is_nothing_fitting = answered.is_nothing_fitting;
     Ok(SearchAnswer { hits, is_nothing_fitting, closest, facets: answered.facets, next, how, note })
@@ -224,6 +239,8 @@ struct Answered {
     facets: Option<Facets>,
     next: Option<Cursor>,
     looked: Looked,
+    /// The reasons why it may be incomplete, besides those of its vector.
+    notes: Vec<&'static str>,
 }
 
 impl<'a> Asker<'a> {
@@ -278,16 +295,19 @@ impl<'a> Asker<'a> {
         }
         let scores = Scores::of(&looked);
         let segments = segments.unwrap_or_default();
-        let candidates = candidates::find(tx, asked, &looked, &scores, &segments, limit).await?;
-        let scored: Vec<Scored> = candidates
-            .into_iter()
-            .map(|candidate| Scored {
-                candidate,
-                by_keyword: f64::from(scores.get(candidate.n)),
-                has_all_words: scores.has_all_words(candidate.n),
-            })
-            .collect();
-        let Ranking { documents: ranked, others } = ranking::rank(tx, exact, &scored, self.share).await?;
+        let found = candidates::find(tx, asked, &looked, &scores, &segments, limit).await?;
+        let is_cut = found.is_cut;
+        let mut notes: Vec<&'static str> = is_cut.then_some(FILTER_CUT).into_iter().collect();
+        let mut scored: Vec<Scored> =
+            found.candidates.into_iter().map(|candidate| scores.of_candidate(candidate)).collect();
+        let mut ranking = ranking::rank(tx, exact, &scored, self.share).await?;
+        if exact.has_phrases() && ranking.documents.is_empty() {
+            let so_far = (&mut scored, &mut ranking, self.share);
+            if !ranking::look_further(tx, asked, exact, &looked, &scores, so_far).await? {
+                notes.push(PHRASE_CUT);
+            }
+        }
+        let Ranking { documents: ranked, others } = ranking;
         let (coverage, floor) = (Coverage::of(&looked), self.floor.among(looked.total()));
         let is_fitting = |ranked: &Ranked| fits(self.signals(ranked, &coverage), &floor);
 
@@ -300,7 +320,7 @@ impl<'a> Asker<'a> {
             let read = memory::traits(tx, &matching).await?;
             if self.query.with_facets {
                 let n_by_keyword = scored.iter().filter(|chunk| chunk.by_keyword > 0.0).count();
-                let is_at_least = n_by_keyword >= limit || matching.len() >= BY_KEYWORD;
+                let is_at_least = is_cut || n_by_keyword >= limit || matching.len() >= BY_KEYWORD;
                 facets = Some(facets::count(&read.iter().collect::<Vec<_>>(), is_at_least));
             }
             traits = read.into_iter().map(|traits| (traits.document_id, traits)).collect();
@@ -319,17 +339,20 @@ impl<'a> Asker<'a> {
         }
         let part = |found: &Found| self.part(found);
         let order = if is_by_date { Order::Given } else { Order::Scored(&part) };
-        let mut groups = page::read(tx, &listed, self.query.k, &order).await?;
+        // Read again, so that their copies are known: a page reads only as many documents as it needs.
+        let earlier: Vec<Ranked> = ranked.iter().filter(|ranked| is_shown(ranked)).cloned().collect();
+        let earlier = page::read(tx, &earlier, earlier.len(), &Order::Given, &[]).await?.groups;
+        let Page { mut groups, copies } = page::read(tx, &listed, self.query.k, &order, &earlier).await?;
         let is_nothing_fitting = self.cursor.is_none() && !groups.iter().any(|group| is_fitting(&group.ranked));
         if is_nothing_fitting {
             let closest = if ranked.is_empty() { others } else { ranked };
-            groups = page::read(tx, &closest, self.query.k, &Order::Scored(&part)).await?;
+            groups = page::read(tx, &closest, self.query.k, &Order::Scored(&part), &[]).await?.groups;
             groups.truncate(self.query.k);
             facets = facets.map(|_| Facets::default());
-            return Ok(Answered { groups, is_nothing_fitting, facets, next: None, looked });
+            return Ok(Answered { groups, is_nothing_fitting, facets, next: None, looked, notes });
         }
         groups.truncate(self.query.k);
-        let shown: HashSet<Uuid> = groups.iter().flat_map(Group::document_ids).collect();
+        let shown: HashSet<Uuid> = groups.iter().flat_map(Group::document_ids).chain(copies).collect();
         let is_left =
             |ranked: &Ranked| !shown.contains(&ranked.fused.document_id) && !is_shown(ranked) && is_fitting(ranked);
         let mut next = None;
@@ -341,7 +364,7 @@ impl<'a> Asker<'a> {
             shown.into_iter().for_each(|id| cursor.add(id));
             next = Some(cursor);
         }
-        Ok(Answered { groups, is_nothing_fitting, facets, next, looked })
+        Ok(Answered { groups, is_nothing_fitting, facets, next, looked, notes })
     }
 
     /// The codes that the question needs. None: some were merged into others meanwhile.

@@ -37,13 +37,22 @@ pub(super) enum Order<'a> {
     Scored(&'a (dyn Fn(&Found) -> f64 + Sync)),
 }
 
-/// Reads the first `n_groups` groups of the ranked documents, or all there are. Those that are gone meanwhile are left out.
+/// Groups in their order, and the documents that were left out because an earlier page has shown their text.
+#[derive(Default)]
+pub(super) struct Page {
+    pub groups: Vec<Group>,
+    pub copies: Vec<Uuid>,
+}
+
+/// Reads the first `n_groups` groups of the ranked documents, or all there are. Those that are gone meanwhile are left out, and so are those that are
+/// like one of the `shown`.
 pub(super) async fn read(
     tx: &mut Tx,
     ranked: &[Ranked],
     n_groups: usize,
     order: &Order<'_>,
-) -> store::Result<Vec<Group>> {
+    shown: &[Group],
+) -> store::Result<Page> {
     let mut read: Vec<(Ranked, Found)> = Vec::new();
     let (mut from, mut until) = (0, n_groups.max(READ).min(ranked.len()));
     loop {
@@ -65,32 +74,35 @@ pub(super) async fn read(
                 b.fused.score.total_cmp(&a.fused.score).then(a.fused.document_id.cmp(&b.fused.document_id))
             });
         }
-        let groups = grouped(&read);
-        if groups.len() >= n_groups || until == ranked.len() {
-            return Ok(groups);
+        let page = grouped(&read, shown);
+        if page.groups.len() >= n_groups || until == ranked.len() {
+            return Ok(page);
         }
         (from, until) = (until, (until * 2).min(ranked.len()));
     }
 }
 
 /// Groups what is alike, in the order of the best of each group.
-fn grouped(read: &[(Ranked, Found)]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn grouped(read: &[(Ranked, Found)], shown: &[Group]) -> Page {
+    let mut page = Page::default();
     for (ranked, found) in read {
         let likeness = Likeness::of(&found.text);
-        let same =
-            groups.iter_mut().find(|group| group.ranked.exact == ranked.exact && group.likeness.is_alike(&likeness));
-        match same {
-            Some(group) => group.others.push(found.clone()),
-            None => groups.push(Group { ranked: ranked.clone(), newest: found.clone(), others: Vec::new(), likeness }),
+        let is_same = |group: &Group| group.ranked.exact == ranked.exact && group.likeness.is_alike(&likeness);
+        if shown.iter().any(is_same) {
+            page.copies.push(found.document_id);
+        } else if let Some(group) = page.groups.iter_mut().find(|group| is_same(group)) {
+            group.others.push(found.clone());
+        } else {
+            let (ranked, newest) = (ranked.clone(), found.clone());
+            page.groups.push(Group { ranked, newest, others: Vec::new(), likeness });
         }
     }
-    for group in &mut groups {
+    for group in &mut page.groups {
         group.others.push(group.newest.clone());
         group.others.sort_by(|a, b| b.at.cmp(&a.at).then(a.document_id.cmp(&b.document_id)));
         group.newest = group.others.remove(0);
     }
-    groups
+    page
 }
 
 #[cfg(test)]
@@ -134,13 +146,20 @@ mod tests {
                     (Ranked { fused, n: 0, exact: Vec::new() }, found)
                 })
                 .into();
-        let groups = grouped(&read);
+        let groups = grouped(&read, &[]).groups;
         let ids: Vec<Vec<u128>> =
             groups.iter().map(|group| group.document_ids().map(|id| id.as_u128()).collect()).collect();
         assert_eq!(ids, [vec![2, 4, 1], vec![3]]);
         assert_eq!(groups[0].ranked.fused.document_id.as_u128(), 1, "it has the place of the best");
         let mut apart = read.clone();
         apart[1].0.exact = vec!["2041".into()];
-        assert_eq!(grouped(&apart).len(), 3, "one has the number that was asked for, and the other does not");
+        assert_eq!(
+            grouped(&apart, &[]).groups.len(),
+            3,
+            "one has the number that was asked for, and the other does not"
+        );
+        let later = grouped(&read[1..], &grouped(&read[..1], &[]).groups);
+        let left: Vec<u128> = later.groups.iter().flat_map(Group::document_ids).map(|id| id.as_u128()).collect();
+        assert_eq!((left, later.copies.len()), (vec![3], 2), "copies of what an earlier page has shown");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use domain::{Fault, TenantId};
 use store::memory::{How, Looked};
 
@@ -10,6 +11,8 @@ use crate::memory::embed::Embedder;
 
 /// A question is embedded within that time, or answered by keyword alone.
 const EMBED_LIMIT: Duration = Duration::from_secs(3);
+/// The time for which a service is not asked after it has failed to answer a question.
+const LEFT_ALONE: TimeDelta = TimeDelta::seconds(10);
 
 /// The vector of a question, or why there is none.
 pub(super) struct Question<'a> {
@@ -57,11 +60,19 @@ impl Question<'_> {
     }
 }
 
-/// Embeds a question. An embedder that is away is no error: the search goes by keyword alone.
-pub(super) async fn embed<'a>(embedder: &'a Embedder, text: &str) -> Question<'a> {
-    let late = || Fault::Transient(anyhow::anyhow!("it did not answer in time"));
+/// Embeds a question. An embedder that is away is no error: the search goes by keyword alone. A service that did not answer is not asked again for
+/// [`LEFT_ALONE`], so that one search waits for it and not every one.
+pub(super) async fn embed<'a>(env: &Env, embedder: &'a Embedder, text: &str) -> Question<'a> {
+    let away = |what: &'static str| Err(Fault::Transient(anyhow::anyhow!(what)));
+    if embedder.is_left_alone(env.clock.now()) {
+        return Question { embedder, vector: away("it did not answer a moment ago") };
+    }
     let embedded = tokio::time::timeout(EMBED_LIMIT, embedder.embed_query(text)).await;
-    Question { embedder, vector: embedded.unwrap_or_else(|_| Err(late())) }
+    let vector = embedded.unwrap_or_else(|_| away("it did not answer in time"));
+    if embedder.is_service() && matches!(vector, Err(Fault::Transient(_))) {
+        embedder.leave_alone_until(env.clock.now() + LEFT_ALONE);
+    }
+    Question { embedder, vector }
 }
 
 /// The embedder to ask: that of the tenant's last search, because a look at the tenant's model costs a round trip. The search itself says which model

@@ -5,10 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::text::Exact;
 use store::Tx;
-use store::memory::{self, ChunkText};
+use store::memory::{self, ChunkText, Looked};
 use uuid::Uuid;
 
+use super::BY_PHRASE;
 use super::fusion::{self, Fused, Scored};
+use super::keyword::Scores;
+
+/// The number of further chunks that are looked through for a quoted phrase.
+const MOST_FURTHER: usize = 8 * BY_PHRASE;
 
 /// A document in the order.
 #[derive(Clone, Debug)]
@@ -39,16 +44,53 @@ pub(super) async fn rank(tx: &mut Tx, exact: &Exact, scored: &[Scored], share: f
     Ok(in_tiers(exact, scored, &texts, share))
 }
 
+/// Looks for the quoted phrases of a question in further chunks, which have all words of one of them. Adds the
+/// chunks that have a phrase to those that were `scored`. False: there are more chunks with these words than are looked through.
+pub(super) async fn look_further(
+    tx: &mut Tx,
+    asked: memory::Question<'_>,
+    exact: &Exact,
+    looked: &Looked,
+    scores: &Scores,
+    (scored, ranking, share): (&mut Vec<Scored>, &mut Ranking, f64),
+) -> store::Result<bool> {
+    let known: HashSet<i64> = scored.iter().map(|chunk| chunk.candidate.n).collect();
+    let mut numbers = scores.best_with(known.len() + MOST_FURTHER + 1, looked, exact.phrases());
+    numbers.retain(|n| !known.contains(n));
+    let is_all = numbers.len() <= MOST_FURTHER;
+    numbers.truncate(MOST_FURTHER);
+    let n_before = scored.len();
+    for some in numbers.chunks(BY_PHRASE) {
+        let candidates = memory::complete(tx, asked, looked, some, some.len()).await?;
+        let chunks: Vec<Uuid> = candidates.iter().map(|candidate| candidate.chunk_id).collect();
+        let texts = memory::texts(tx, &chunks).await?;
+        let has_phrase = |chunk: &&ChunkText| exact.look(chunk.title.as_deref(), &chunk.text).phrases != 0;
+        let with_phrase: HashSet<Uuid> = texts.iter().filter(has_phrase).map(|chunk| chunk.id).collect();
+        let found = candidates.into_iter().filter(|candidate| with_phrase.contains(&candidate.chunk_id));
+        scored.extend(found.map(|candidate| scores.of_candidate(candidate)));
+    }
+    if scored.len() > n_before {
+        *ranking = rank(tx, exact, scored, share).await?;
+    }
+    Ok(is_all)
+}
+
 /// Puts the documents that have more exact parts first. A score gets 1 for each part.
 fn in_tiers(exact: &Exact, scored: &[Scored], texts: &[ChunkText], share: f64) -> Ranking {
     let looked: HashMap<Uuid, _> =
         texts.iter().map(|chunk| (chunk.id, exact.look(chunk.title.as_deref(), &chunk.text))).collect();
     let found: HashMap<Uuid, Vec<String>> =
         looked.iter().map(|(id, looked)| (*id, looked.found.iter().map(|part| (*part).to_owned()).collect())).collect();
+    let mut phrases: HashMap<Uuid, u8> = HashMap::new();
+    for chunk in scored {
+        let in_chunk = looked.get(&chunk.candidate.chunk_id).map_or(0, |looked| looked.phrases);
+        *phrases.entry(chunk.candidate.document_id).or_default() |= in_chunk;
+    }
     let mut tiers: BTreeMap<(bool, Reverse<usize>), Vec<Scored>> = BTreeMap::new();
     for chunk in scored {
         let Some(looked) = looked.get(&chunk.candidate.chunk_id) else { continue }; // gone meanwhile
-        tiers.entry((!looked.has_all_phrases, Reverse(looked.found.len()))).or_default().push(*chunk);
+        let has_all_phrases = phrases.get(&chunk.candidate.document_id).is_some_and(|found| exact.are_all(*found));
+        tiers.entry((!has_all_phrases, Reverse(looked.found.len()))).or_default().push(*chunk);
     }
     // Places by one score alone are told among all.
     let places: HashMap<Uuid, Fused> =
@@ -115,6 +157,8 @@ mod tests {
             "a document counts by the chunk that has it"
         );
         assert_eq!(ranked("\"late payment\"", &chunks), (vec![3], vec![1, 2]));
-        assert_eq!(ranked("\"late payment\" \"inv 2041\"", &chunks), (vec![], vec![3, 2, 1]), "all must be there");
+        let both = ranked("\"late payment\" \"inv 2041\"", &chunks);
+        assert_eq!(both, (vec![3], vec![2, 1]), "all must be there, be it in two chunks");
+        assert_eq!(ranked("\"late payment\" \"inv 77\"", &chunks), (vec![], vec![3, 1, 2]));
     }
 }

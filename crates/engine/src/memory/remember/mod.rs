@@ -132,7 +132,9 @@ where
         *rounds += 1;
         let plan = Plan::make(env, tenant, records).await?;
         let begun = Instant::now();
-        vectors.fill(plan.chunks_without_vector()).await?;
+        if tenant.is_askable {
+            vectors.fill(plan.chunks_without_vector()).await?;
+        }
         if let Some(also) = also.as_deref_mut() {
             also.fill(plan.new_chunks()).await?;
         }

@@ -72,7 +72,9 @@ impl<'a> Plan<'a> {
             .map(|winner| {
                 let normal = &records[winner.index];
                 let seen = seen.remove(&(normal.record.source_id.0, normal.record.external_id.clone()));
-                Step::new(winner, normal, seen, |model| tenant.is_label(model), env.config.text_lang.as_str())
+                let lang = tenant.memory.lang.as_deref();
+                let lang = lang.or_else(|| text::detect_lang(&normal.text)).unwrap_or(&env.config.text_lang);
+                Step::new(winner, normal, seen, |model| tenant.is_label(model), lang)
             })
             .collect();
         took("cut", begun);
@@ -138,7 +140,7 @@ impl<'a> Step<'a> {
         normal: &'a Normal,
         seen: Option<Seen>,
         is_label: impl Fn(&str) -> bool,
-        default_lang: &'a str,
+        lang: &'a str,
     ) -> Self {
         let change = change(seen.as_ref(), normal, is_label);
         let is_cut = matches!(change, Change::Created | Change::Updated);
@@ -149,7 +151,7 @@ impl<'a> Step<'a> {
             id: seen.as_ref().map_or_else(DocumentId::new, |seen| DocumentId(seen.id)),
             seen,
             change,
-            lang: text::detect_lang(&normal.text).unwrap_or(default_lang),
+            lang,
             chunks: if is_cut { text::chunks(&normal.text) } else { Vec::new() },
             kept: Vec::new(),
             gone: Vec::new(),

@@ -21,7 +21,7 @@ pub(super) enum Written {
     All,
     /// Somebody else wrote one of the documents since the plan was made.
     DocumentsChanged,
-    /// The tenant's searches use another model now, or its memory moves to another one.
+    /// The tenant's searches use another model now, or its memory moves to another one, or its texts have another language.
     ModelChanged,
 }
 
@@ -37,6 +37,13 @@ pub(super) async fn write(
     }
     if let Some(langs) = &plan.new_langs {
         store::memory::ensure_tenant(tx, plan.tenant_id, plan.table.model(), langs).await?;
+        // Somebody else may have written the tenant's first documents meanwhile, with vectors of another model.
+        let is_first = plan.pointer.model.is_none();
+        if is_first
+            && store::memory::hold_pointer(tx, plan.tenant_id).await?.model.as_deref() != Some(plan.table.model())
+        {
+            return Ok(Written::ModelChanged);
+        }
     }
     if !insert_new(tx, plan, vectors).await? || !lock_unchanged(tx, plan).await? {
         return Ok(Written::DocumentsChanged);
