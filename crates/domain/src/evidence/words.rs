@@ -10,6 +10,10 @@ pub struct Word {
     pub folded: String,
     pub kind: Kind,
     pub is_capital: bool,
+    /// `Ann's`: something of hers is meant.
+    pub is_owner: bool,
+    /// Whether a question mark follows.
+    pub is_asked: bool,
     /// Whether a sentence, a clause or an item of a list begins here.
     pub begins: Begins,
 }
@@ -22,6 +26,7 @@ pub enum Kind {
     Date(Date),
     /// An e-mail address, a host name, a URL.
     Address,
+    /// A currency, a percent sign, or a bound: `>500`, `500+`.
     Sign,
 }
 
@@ -42,11 +47,11 @@ impl Date {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Begins {
-    Sentence,
-    Clause,
     Nothing,
+    Clause,
+    Sentence,
 }
 
 impl Word {
@@ -59,25 +64,63 @@ impl Word {
 /// The words of a text, as they stand there.
 pub fn words(text: &str) -> Vec<Word> {
     let chars: Vec<char> = text.nfkc().map(plain).collect();
-    let mut words = Vec::new();
-    let (mut at, mut begins) = (0, Begins::Sentence);
+    let mut words: Vec<Word> = Vec::new();
+    let (mut at, mut begins, mut line) = (0, Begins::Sentence, 0);
     while at < chars.len() {
-        let c = chars[at];
         let end = end_of_word(&chars, at);
-        if end == at {
-            begins = match c {
-                '.' | '!' | '?' | '\n' | '•' | '*' | '|' | '。' | '！' | '？' | '…' => Begins::Sentence,
-                ',' | ';' | ':' | '(' | ')' | '、' | '，' if begins == Begins::Nothing => Begins::Clause,
-                _ => begins,
-            };
-            at += 1;
+        if end > at {
+            words.push(word(chars[at..end].iter().collect(), begins));
+            (at, begins) = (end, Begins::Nothing);
             continue;
         }
-        words.push(word(chars[at..end].iter().collect(), begins));
-        (at, begins) = (end, Begins::Nothing);
+        let is_question = chars[at] == '?' && chars.get(at + 1).is_none_or(|next| !next.is_alphanumeric());
+        if let Some(last) = words.last_mut().filter(|_| is_question) {
+            last.is_asked = true;
+        }
+        begins = begins.max(after(&chars, at, words.last(), at - line));
+        line = if chars[at] == '\n' { at + 1 } else { line };
+        at += 1;
+    }
+    // `24. November` is one date.
+    for nth in 1..words.len() {
+        if words[nth - 1].kind == Kind::Number && is_month(&words[nth].folded) {
+            words[nth].begins = Begins::Nothing;
+        }
     }
     words
 }
+
+/// A line of this many characters or more that does not end a sentence may go on in the next one.
+const LONG_LINE: usize = 40;
+
+/// The thing that begins after the mark at `at`, of a line with `n_line` characters before it. In doubt it is the smaller one: what stands
+/// together is checked together.
+fn after(chars: &[char], at: usize, last: Option<&Word>, n_line: usize) -> Begins {
+    let next = chars[at + 1..].iter().copied().find(|c| *c == '\n' || !c.is_whitespace());
+    let is_apart = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_none_or(|c| c.is_whitespace());
+    match chars[at] {
+        '.' if last.is_some_and(is_abbreviation) => Begins::Nothing,
+        '.' if next.is_some_and(char::is_lowercase) => Begins::Clause,
+        '\n' if next.is_some_and(char::is_lowercase) => Begins::Nothing,
+        '\n' if n_line >= LONG_LINE && next.is_some_and(char::is_alphanumeric) => Begins::Clause,
+        // A bullet; elsewhere it is emphasis.
+        '*' if is_apart(at.checked_sub(1)) && is_apart(Some(at + 1)) => Begins::Sentence,
+        '.' | '!' | '?' | '\n' | '•' | '。' | '！' | '？' | '…' => Begins::Sentence,
+        ',' | ';' | ':' | '(' | ')' | '|' | '、' | '，' => Begins::Clause,
+        '-' if is_apart(at.checked_sub(1)) && is_apart(Some(at + 1)) => Begins::Clause,
+        _ => Begins::Nothing,
+    }
+}
+
+fn is_abbreviation(word: &Word) -> bool {
+    let is_letter = word.kind == Kind::Plain && word.folded.chars().count() == 1;
+    is_letter || ABBREVIATIONS.contains(&word.folded.as_str())
+}
+
+const ABBREVIATIONS: [&str; 22] = [
+    "mr", "mrs", "ms", "dr", "prof", "st", "no", "nr", "approx", "ca", "incl", "excl", "vs", "eg", "ie", "fig", "max",
+    "min", "hr", "fr", "bzw", "tel",
+];
 
 /// The same with dates as one word each.
 pub fn with_dates(words: Vec<Word>) -> Vec<Word> {
@@ -86,7 +129,8 @@ pub fn with_dates(words: Vec<Word>) -> Vec<Word> {
     while at < words.len() {
         match date_at(&words[at..]) {
             Some((date, n)) => {
-                out.push(Word { folded: spelled(date), kind: Kind::Date(date), ..words[at].clone() });
+                let is_asked = words[at + n - 1].is_asked;
+                out.push(Word { folded: spelled(date), kind: Kind::Date(date), is_asked, ..words[at].clone() });
                 at += n;
             }
             None => {
@@ -125,7 +169,11 @@ fn plain(c: char) -> char {
 fn end_of_word(chars: &[char], at: usize) -> usize {
     let (c, before) = (chars[at], at.checked_sub(1).map(|before| chars[before]));
     let is_digit = |at: usize| chars.get(at).is_some_and(char::is_ascii_digit);
-    if is_sign(c) || is_ideograph(c) {
+    let is_bound = (matches!(c, '<' | '>' | '~' | '≈' | '±' | '≤' | '≥')
+        && (is_digit(at + 1)
+            || (chars.get(at + 1) == Some(&' ') && is_digit(at + 2) && before.is_some_and(|c| c != '\n'))))
+        || (c == '+' && before.is_some_and(|before| before.is_ascii_digit()) && !is_digit(at + 1));
+    if is_sign(c) || is_ideograph(c) || is_bound {
         return at + 1;
     }
     let is_minus = c == '-' && is_digit(at + 1) && before.is_none_or(|before| before.is_whitespace() || before == '(');
@@ -166,10 +214,12 @@ fn end_of_word(chars: &[char], at: usize) -> usize {
 
 fn word(written: String, begins: Begins) -> Word {
     let is_capital = written.chars().next().is_some_and(char::is_uppercase);
-    let folded = written.to_lowercase();
-    let folded = folded.strip_suffix("'s").unwrap_or(&folded).to_owned();
+    let lower = written.to_lowercase();
+    let owner = lower.strip_suffix("'s");
+    let is_owner = owner.is_some_and(|owner| !matches!(owner, "it" | "he" | "she" | "that" | "there" | "let"));
+    let folded = owner.unwrap_or(&lower).to_owned();
     let has_digit = folded.chars().any(char::is_numeric);
-    let (folded, kind) = if written.chars().all(is_sign) {
+    let (folded, kind) = if !written.chars().any(char::is_alphanumeric) {
         (folded, Kind::Sign)
     } else if folded.contains("://") || folded.contains('@') {
         (folded, Kind::Address)
@@ -184,7 +234,7 @@ fn word(written: String, begins: Begins) -> Word {
     } else {
         (folded.replace('.', ""), Kind::Plain)
     };
-    Word { folded, kind, is_capital, begins }
+    Word { folded, kind, is_capital, is_owner, is_asked: false, begins }
 }
 
 /// Digits in one form: without commas between thousands, without zeros behind the point, without the ending of an ordinal.
@@ -264,7 +314,7 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
-const NUMBERS: [(&str, &str); 16] = [
+const NUMBERS: [(&str, &str); 17] = [
     ("two", "2"),
     ("three", "3"),
     ("four", "4"),
@@ -281,6 +331,7 @@ const NUMBERS: [(&str, &str); 16] = [
     ("hundred", "hundred"),
     ("thousand", "thousand"),
     ("million", "million"),
+    ("billion", "billion"),
 ];
 
 const MONTHS: [(u32, &[&str]); 12] = [
@@ -327,6 +378,8 @@ mod tests {
             ("U.S. e.g. this", "us eg this"),
             ("请付款 100", "请 付 款 100"),
             ("ﬁle №５", "file no5"),
+            (">500, ~ 20, 30+ of 40", "> 500 ~ 20 30 + of 40"),
+            ("> a reply\n> 2 of it, +49 170", "a reply 2 of it 49 170"),
         ] {
             assert_eq!(folded(text), expected, "of {text:?}");
         }
@@ -345,8 +398,32 @@ mod tests {
 
     #[test]
     fn sentences_and_clauses_are_told_apart() {
-        let begins: Vec<Begins> = words("Ann owes 5, Bob 7. Carl").iter().map(|word| word.begins).collect();
-        use Begins::*;
-        assert_eq!(begins, [Sentence, Nothing, Nothing, Clause, Nothing, Sentence]);
+        let long = "A line that is as long as those of letters";
+        for (text, expected) in [
+            ("Ann owes 5, Bob 7. Carl", "S--C-S"),
+            ("Mr. Weiss pays approx. 5 EUR. It", "S----- S"),
+            ("am 24. November", "S--"),
+            ("A list\nof two\nBob\n\nCarl", "S---SS"),
+            (&format!("{long}\nGoes on\n- Ann"), "S---------C-S"),
+            ("a - b | c-d", "SCC-"),
+            ("paid. he", "SC"),
+        ] {
+            let sign = |begins| match begins {
+                Begins::Sentence => 'S',
+                Begins::Clause => 'C',
+                Begins::Nothing => '-',
+            };
+            let begins: String = words(text).iter().map(|word| sign(word.begins)).collect();
+            assert_eq!(begins, expected.replace(' ', ""), "of {text:?}");
+        }
+    }
+
+    #[test]
+    fn questions_and_owners_are_known() {
+        let asked = |text: &str| words(text).iter().filter(|word| word.is_asked).count();
+        assert_eq!((asked("Does Ann owe 5? She does."), asked("see acme.example/a?b=1"), asked("?")), (1, 0, 0));
+        assert!(with_dates(words("on 3 March 2026?")).iter().any(|word| word.is_asked));
+        let owners: Vec<bool> = words("Ann's it's year’s").iter().map(|word| word.is_owner).collect();
+        assert_eq!(owners, [true, false, true]);
     }
 }

@@ -11,14 +11,22 @@
     element.textContent = words;
     element.hidden = !words;
   };
+  // As domain::shown does it: characters that are invisible or turn the reading direction are named, not applied.
+  const shown = (text) =>
+    text
+      .replace(/[\n\r\t\u2028\u2029]/g, " ")
+      .replace(
+        /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu,
+        (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
+      );
   const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
   const place = (of) => {
     const item = blank("cite-blank");
     const [link, about] = item.children;
     link.href = `/documents/${encodeURIComponent(of.document_id)}#c-${encodeURIComponent(of.chunk_id)}`;
-    link.textContent = of.title || of.external_id;
-    about.textContent = `${of.document_type} · ${of.source.name}`;
+    link.textContent = shown(of.title || of.external_id);
+    about.textContent = shown(`${of.document_type} · ${of.source.name}`);
     return item;
   };
   const beside = (item, name, kind, words) => {
@@ -31,11 +39,11 @@
   const tell = {
     sentence: (sentence) => {
       const item = blank("sentence-blank");
-      item.firstElementChild.textContent = sentence.text;
+      item.firstElementChild.textContent = shown(sentence.text);
       for (const cite of sentence.citations) {
         const cited = place(cite);
         if (cite.quote === sentence.text) item.className = "quotation";
-        else beside(cited, "q", "outside", cite.quote);
+        else beside(cited, "q", "outside", shown(cite.quote));
         item.lastElementChild.append(cited);
       }
       part("sentences").append(item);
@@ -48,7 +56,7 @@
       const list = part("closest").querySelector("ul");
       for (const near of closest) {
         const item = place(near);
-        beside(item, "span", "snippet outside", near.snippet);
+        beside(item, "span", "snippet outside", shown(near.snippet));
         list.append(item);
       }
       part("closest").hidden = !closest.length;
@@ -59,14 +67,14 @@
       show(part("answer-note"), note ? capital(note) : "");
       const said = [];
       if (dropped) said.push(dropped === 1 ? "1 sentence was left out: nothing supports it" : `${dropped} sentences were left out: nothing supports them`);
-      if (cost) said.push(`${cost.model}, ${cost.input_tokens + cost.output_tokens} tokens`);
+      if (cost) said.push(`${shown(cost.model)}, ${cost.said}`);
       part("answer-summary").textContent = said.join(" · ");
     },
     failed: ({ title }) => fail(title),
   };
-  const fail = (words) => {
+  const fail = (words, isPassing = true) => {
     const line = document.createElement("p");
-    line.textContent = `${words}. Ask again in a moment.`;
+    line.textContent = isPassing ? `${words}. Ask again in a moment.` : `${words}.`;
     part("answer-state").replaceChildren(line);
   };
 
@@ -82,8 +90,9 @@
       const events = rest.split("\n\n");
       rest = events.pop();
       for (const event of events) {
-        const name = /^event: ?(.*)$/m.exec(event)?.[1];
-        const data = /^data: ?(.*)$/m.exec(event)?.[1];
+        const lines = event.split("\n");
+        const field = (label) => lines.find((line) => line.startsWith(`${label}:`))?.slice(label.length + 1).trimStart();
+        const [name, data] = [field("event"), field("data")];
         if (!Object.hasOwn(tell, name ?? "") || !data) continue;
         tell[name](JSON.parse(data));
         isDone ||= name === "done" || name === "failed";
@@ -119,9 +128,11 @@
         body: JSON.stringify({ question }),
         signal: ours.signal,
       });
+      if (answer.status === 401) return location.assign(`/signin?next=${encodeURIComponent(location.pathname + location.search)}`);
       if (!answer.ok) {
         const problem = await answer.json().catch(() => ({}));
-        fail([problem.title ?? "The question was not answered", problem.detail].filter(Boolean).join(": "));
+        if (ours !== running) return;
+        fail([problem.title ?? "The question was not answered", problem.detail].filter(Boolean).join(": "), !problem.detail);
       } else if (!(await read(answer.body))) fail("The answer broke off");
     } catch {
       if (ours === running && !ours.signal.aborted) fail("The server could not be reached");

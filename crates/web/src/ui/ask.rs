@@ -5,7 +5,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use domain::Scope;
-use domain::shown::{clipped, dollars, plural, shown};
+use domain::shown::{capitalised, clipped, dollars, plural, shown};
 use domain::text::Part;
 use engine::config::LlmKind;
 use engine::memory::answer::{Answer, Kind, Place, Sentence};
@@ -148,11 +148,6 @@ impl AnswerPart {
             summary: summary.join(" · "),
         }
     }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 impl SentencePart {

@@ -41,6 +41,7 @@ use crate::{ActError, Env, enrich};
 const MOST_SENTENCES: usize = 20;
 const MOST_QUOTED: usize = 5;
 const MOST_CLOSEST: usize = 3;
+const NOTHING_FITS: &str = "Nothing that is remembered fits this question.";
 /// The wait for a model that is busy. A person waits too.
 const MOST_WAIT: Duration = Duration::from_secs(3);
 
@@ -189,8 +190,8 @@ struct Written {
 
 impl Asked {
     async fn answer(self, told: mpsc::Sender<Sentence>) -> Answer {
-        if self.passages.is_empty() || (!self.is_fitting && self.best().is_empty()) {
-            return self.refused("Nothing that is remembered fits this question.");
+        if self.passages.is_empty() {
+            return self.refused(NOTHING_FITS);
         }
         let model = match enrich::language_model(&self.env.config, &self.env.http) {
             Ok(Some(model)) => model,
@@ -240,9 +241,14 @@ impl Asked {
                 settled => settled,
             }
         };
+        let n_asked = prompt::SYSTEM.len() + data.len();
         let opened = tokio::select! {
             opened = opening => opened,
-            () = told.closed() => return Written { end: Ok(Ending::CutOff), ..written },
+            () = told.closed() => {
+                // The service has the question and may answer it to nobody, so it is counted.
+                written.cost = Some(reserved.settle(&self.env, model.model(), None, n_asked, 0).await);
+                return Written { end: Ok(Ending::CutOff), ..written };
+            }
         };
         let mut stream = match opened {
             Ok(stream) => stream,
@@ -272,7 +278,6 @@ impl Asked {
             }
         };
         written.n_dropped += usize::from(sentences.has_begun_another());
-        let n_asked = prompt::SYSTEM.len() + data.len();
         written.cost = Some(reserved.settle(&self.env, model.model(), stream.usage(), n_asked, n_received).await);
         let outcomes = [("shown", written.sentences.len()), ("dropped", written.n_dropped)];
         for (outcome, n) in outcomes {
@@ -308,6 +313,10 @@ impl Asked {
                 let why = format!("{trouble}, so the documents' own sentences are quoted");
                 self.quoted(told, Some(why)).await
             }
+            (Ok(Ending::CutOff), true) => {
+                let why = "the language model's answer was cut off, so the documents' own sentences are quoted";
+                self.quoted(told, Some(why.into())).await
+            }
             (Ok(Ending::Refused), true) => self.refused("The language model declined to answer this question."),
             (_, true) if n_dropped > 0 => {
                 self.refused("Nothing that the language model wrote is supported by what was found.")
@@ -332,7 +341,8 @@ impl Asked {
     async fn quoted(&self, told: &mpsc::Sender<Sentence>, note: Option<String>) -> Answer {
         let sentences = self.best();
         if sentences.is_empty() {
-            let refused = self.refused("No sentence of what was found answers this question.");
+            let none = "No sentence of what was found answers this question.";
+            let refused = self.refused(if self.is_fitting { none } else { NOTHING_FITS });
             return Answer { note: self.noted(note), ..refused };
         }
         for sentence in &sentences {
