@@ -1,5 +1,6 @@
 -- tributary.claim_activities.sql: claims up to p_limit raw activities for an agent. Two agents never get the same one.
 -- First the person's own, then everyone's, then others' that are overdue; with p_is_stale all that are stale. The oldest first in each.
+-- To the built-in agent the activities of people who let it work for them are its own. Whose activity waits longest is served first.
 -- It returns fewer than p_limit only if there are no more: of the overdue ones it looks at a few more than it wants, and at more again while other
 -- sessions hold those.
 create or replace function tributary.claim_activities(p_agent public.sales, p_limit int, p_source_types text[], p_is_stale boolean)
@@ -14,6 +15,7 @@ declare
     looked_at int := wanted + 8;
     key uuid := (tributary.claims() ->> 'key_id')::uuid;
     source_types text[] := (select array_agg(distinct t) from unnest(p_agent.processes) t where p_source_types is null or t = any (p_source_types));
+    own bigint[] := array[p_agent.id];
     owner bigint;
     overdue uuid[];
     picked uuid[] := '{}';
@@ -23,7 +25,17 @@ begin
         return;
     end if;
     if not p_is_stale then
-        foreach owner in array array[p_agent.id, null] loop
+        if lower(p_agent.email) = {{BUILT_IN}} then
+            own := own || array(
+                select s.id from public.sales s cross join lateral (
+                    select a.created_at from public.activities a
+                    where a.tenant_id = s.tenant_id and a.processing_status = 'raw'
+                        and (a.sales_id, a.created_at) > (s.id, '-infinity') and (a.sales_id, a.created_at) < (s.id, 'infinity')
+                    order by a.sales_id, a.created_at limit 1) oldest
+                where s.tenant_id = p_agent.tenant_id and s.built_in_agent
+                order by oldest.created_at);
+        end if;
+        foreach owner in array array_append(own, null) loop
             picked := picked || array(select tributary.lock_raw(p_agent.tenant_id, owner, source_types, wanted - cardinality(picked)));
         end loop;
     end if;

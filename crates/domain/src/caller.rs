@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{KeyId, PersonId, TenantId};
+use crate::{KeyId, PersonId, TenantId, words};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -41,6 +41,37 @@ impl std::str::FromStr for Scope {
     }
 }
 
+words! {
+    /// The rights of a person who has signed in. Pages and API ask for scopes, so this is the one place that says what a role allows.
+    Role {
+        /// Everything of the tenant: people, keys, secrets of channels, forgetting.
+        Owner = "owner",
+        /// The daily work: look, add, act on items, run agents.
+        Member = "member",
+        /// Look.
+        ReadOnly = "read-only",
+    }
+}
+
+impl Role {
+    pub fn scopes(self) -> Vec<Scope> {
+        match self {
+            Self::Owner => vec![Scope::Service],
+            Self::Member => vec![Scope::Read, Scope::Write, Scope::Agent],
+            Self::ReadOnly => vec![Scope::Read],
+        }
+    }
+
+    /// Says in a few words what the role allows.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Owner => "everything, also people, keys, secrets and forgetting",
+            Self::Member => "the daily work: look, add, retry, connect",
+            Self::ReadOnly => "look, and change nothing",
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub tenant_id: TenantId,
@@ -50,6 +81,8 @@ pub struct Caller {
     pub person_id: Option<PersonId>,
     pub user_id: Option<Uuid>,
     pub scopes: Vec<Scope>,
+    /// Whether it is a person who signed in, with the rights of their role, and not a key.
+    pub is_signed_in: bool,
     /// Whether the tenant operates this installation. Its service keys see workers, schedules and messages without a tenant.
     pub is_operator: bool,
 }
@@ -65,6 +98,7 @@ impl Caller {
             person_id: None,
             user_id: None,
             scopes: vec![Scope::Service],
+            is_signed_in: false,
             is_operator,
         }
     }
@@ -77,6 +111,12 @@ impl Caller {
     /// Whether the caller has a scope. A service key has all of them.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Service)
+    }
+
+    /// Whether the caller may make a link that signs this person in: an owner, or the person after signing in. A key of theirs, such as a device's,
+    /// may not: it would become more than it is.
+    pub fn may_invite(&self, person_id: PersonId) -> bool {
+        self.may(Scope::Service) || (self.is_signed_in && self.person_id == Some(person_id))
     }
 
     /// Whether the caller sees every activity of its tenant. A key that is an agent's alone sees what it may process, its person's, everyone's, and
@@ -126,6 +166,36 @@ mod tests {
                 let caller = caller(held, false);
                 assert_eq!(caller.may(scope), allowed.contains(&scope), "{held:?} and {scope:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_role_allows_what_its_scopes_do_and_no_role_below_an_owner_manages() {
+        use Scope::{Agent, Read, Service, Write};
+        let cases: [(Role, &[Scope]); 3] = [
+            (Role::Owner, &[Read, Write, Agent, Service]),
+            (Role::Member, &[Read, Write, Agent]),
+            (Role::ReadOnly, &[Read]),
+        ];
+        for (role, allowed) in cases {
+            for scope in Scope::ALL {
+                assert_eq!(caller(&role.scopes(), false).may(scope), allowed.contains(&scope), "{role} and {scope:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_for_a_person_is_made_by_an_owner_or_by_the_person_after_signing_in() {
+        let (ann, bob) = (PersonId(1), PersonId(2));
+        let of =
+            |scopes: &[Scope], is_signed_in| Caller { person_id: Some(ann), is_signed_in, ..caller(scopes, false) };
+        for (caller, own, others) in [
+            (of(&[Scope::Service], true), true, true),
+            (of(&[Scope::Service], false), true, true),
+            (of(&[Scope::Read], true), true, false),
+            (of(&[Scope::Read, Scope::Write, Scope::Agent], false), false, false),
+        ] {
+            assert_eq!((caller.may_invite(ann), caller.may_invite(bob)), (own, others), "{caller:?}");
         }
     }
 

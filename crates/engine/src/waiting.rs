@@ -75,6 +75,7 @@ pub struct Wait {
 struct Agent<'a> {
     /// None: the built-in agent of a tenant in which it has not worked yet.
     person_id: Option<i64>,
+    is_built_in: bool,
     processes: &'a [String],
     concurrency: i32,
 }
@@ -98,7 +99,12 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         .filter(|node| node.enabled && node.state() != State::Offline)
         .filter_map(|node| {
             let person = people.iter().find(|person| person.id == node.person_id)?;
-            Some(Agent { person_id: Some(person.id), processes: &person.processes, concurrency: node.concurrency })
+            Some(Agent {
+                person_id: Some(person.id),
+                is_built_in: person.is_built_in(),
+                processes: &person.processes,
+                concurrency: node.concurrency,
+            })
         })
         .collect();
     // Where the built-in agent has worked before it is a node, which is online or switched off; elsewhere there is no node yet.
@@ -108,7 +114,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
     };
     if is_built_in_on && !nodes.iter().any(is_known) {
         let concurrency = i32::try_from(env.config.agent_concurrency).unwrap_or(1);
-        agents.push(Agent { person_id: None, processes: &built_in_processes, concurrency });
+        agents.push(Agent { person_id: None, is_built_in: true, processes: &built_in_processes, concurrency });
     }
     let found = waits(&waiting, &agents, &people, &paces, env.clock.now());
     let mut claimable = Claimable { is_more: waiting.len() as i64 == MOST, ..Claimable::default() };
@@ -194,8 +200,10 @@ fn turn(waiting: &Waiting, agents: &[Agent<'_>], people: &[Person], now: DateTim
     let open_at = owner.and_then(|owner| {
         open_to_others_at(waiting.created_at, owner.stale_threshold_minutes, owner.allow_remote_processing)
     });
-    let own = hands(&|agent| agent.person_id == Some(owner_id));
-    let others = hands(&|agent| agent.person_id != Some(owner_id));
+    let is_served = owner.is_some_and(|owner| owner.built_in_agent);
+    let is_own = |agent: &Agent<'_>| agent.person_id == Some(owner_id) || (agent.is_built_in && is_served);
+    let own = hands(&is_own);
+    let others = hands(&|agent| !is_own(agent));
     match (own, open_at) {
         (own, Some(at)) if at <= now && own + others > 0 => Turn::Now { hands: own + others, is_own: own > 0 },
         (0, Some(at)) if at > now && others > 0 => Turn::Later(at),
@@ -226,7 +234,10 @@ mod tests {
             last_name: None,
             stale_threshold_minutes: minutes,
             allow_remote_processing: is_shared,
+            built_in_agent: false,
+            created_at: now(),
             processes: vec!["text".into(), "url".into()],
+            role: domain::Role::Member,
         }
     }
 
@@ -243,10 +254,11 @@ mod tests {
     #[test]
     fn it_is_the_turn_of_those_to_whom_the_claim_functions_hand_it() {
         let (both, text) = (["text".to_owned(), "url".into()], ["text".to_owned()]);
-        let ann = Agent { person_id: Some(ANN), processes: &both, concurrency: 2 };
-        let built_in = Agent { person_id: None, processes: &text, concurrency: 32 };
+        let ann = Agent { person_id: Some(ANN), is_built_in: false, processes: &both, concurrency: 2 };
+        let built_in = Agent { person_id: None, is_built_in: true, processes: &text, concurrency: 32 };
         let agents = [ann, built_in];
-        let people = [person(ANN, 15, true), person(BOB, 2, true), person(3, 15, true), person(4, 15, false)];
+        let served = Person { built_in_agent: true, ..person(5, 15, false) };
+        let people = [person(ANN, 15, true), person(BOB, 2, true), person(3, 15, true), person(4, 15, false), served];
         let now_by = |hands, is_own| Turn::Now { hands, is_own };
         let cases = [
             (None, "text", 0, now_by(34, false)),
@@ -259,6 +271,8 @@ mod tests {
             (Some(3), "url", 4, Turn::Later(now() + TimeDelta::minutes(1))),
             (Some(3), "url", 6, now_by(2, false)),
             (Some(4), "text", 900, Turn::Nobody),
+            (Some(5), "text", 0, now_by(32, true)),
+            (Some(5), "url", 900, Turn::Nobody),
         ];
         for (owner, source_type, minutes, expected) in cases {
             let of = waiting(owner, source_type, minutes);
@@ -276,7 +290,7 @@ mod tests {
         assert_eq!(each_secs(&pace(60.0, None), 0), 60.0);
 
         let both = ["url".to_owned()];
-        let agents = [Agent { person_id: Some(ANN), processes: &both, concurrency: 2 }];
+        let agents = [Agent { person_id: Some(ANN), is_built_in: false, processes: &both, concurrency: 2 }];
         let line =
             [waiting(None, "url", 3), waiting(None, "text", 2), waiting(None, "url", 1), waiting(None, "url", 0)];
         let found = waits(&line, &agents, &[], &[pace(60.0, None)], now());

@@ -4,17 +4,20 @@ use std::collections::BTreeSet;
 
 use domain::{Caller, PersonId};
 use engine::waiting::{self, Turn};
+use store::claims;
 use testkit::World;
 use uuid::Uuid;
 
-/// People, with patience in minutes, whether others may process their work, and what their agents are handed.
-const PEOPLE: [(&str, i32, bool, &[&str]); 6] = [
-    ("usual", 15, true, &["text", "url"]),
-    ("hasty", 2, true, &["text", "url"]),
-    ("at once", 0, true, &["text"]),
-    ("private", 15, false, &["text", "url"]),
-    ("hasty and private", 0, false, &["url"]),
-    ("deaf", 15, true, &["text"]),
+/// People, with patience in minutes, whether others and the built-in agent may process their work, and what their agents are handed.
+const PEOPLE: [(&str, i32, bool, bool, &[&str]); 8] = [
+    ("usual", 15, true, false, &["text", "url"]),
+    ("hasty", 2, true, false, &["text", "url"]),
+    ("at once", 0, true, false, &["text"]),
+    ("private", 15, false, false, &["text", "url"]),
+    ("hasty and private", 0, false, false, &["url"]),
+    ("deaf", 15, true, false, &["text"]),
+    ("served", 15, true, true, &["text"]),
+    ("served and private", 15, false, true, &["text", "url"]),
 ];
 
 #[tokio::test]
@@ -33,7 +36,9 @@ async fn whom_waiting_names_is_whom_the_claim_functions_hand_it_to() {
     }
     let caller = Caller::local("test", world.tenant_id, true);
     let mut n_claimable = 0;
-    for agent in people {
+    let built_in =
+        claims::ensure_agent(&mut *world.conn().await, world.tenant_id, &["text"]).await.expect("an agent").0;
+    for agent in people.into_iter().chain([built_in]) {
         let node = "insert into crm_processing_nodes (tenant_id, sales_id, device_name) values ($1, $2, 'laptop')";
         let online = sqlx::query(node).bind(world.tenant_id.0).bind(agent.0).execute(&mut *world.conn().await).await;
         online.expect("a device");
@@ -48,20 +53,22 @@ async fn whom_waiting_names_is_whom_the_claim_functions_hand_it_to() {
         let offline = "delete from crm_processing_nodes";
         sqlx::query(offline).execute(&mut *world.conn().await).await.expect("offline");
     }
-    assert!((100..500).contains(&n_claimable), "{n_claimable} of {} say little", 6 * situations.len());
+    let n = (PEOPLE.len() + 1) * situations.len();
+    assert!((n / 5..n * 4 / 5).contains(&n_claimable), "{n_claimable} of {n} say little");
 }
 
 async fn people(world: &World) -> Vec<PersonId> {
     let mut people = Vec::new();
-    for (name, minutes, is_allowed, processes) in PEOPLE {
+    for (name, minutes, is_allowed, is_served, processes) in PEOPLE {
         let sql =
-            "insert into sales (tenant_id, first_name, stale_threshold_minutes, allow_remote_processing, processes)
-            values ($1, $2, $3, $4, $5) returning id";
+            "insert into sales (tenant_id, first_name, stale_threshold_minutes, allow_remote_processing, built_in_agent, processes)
+            values ($1, $2, $3, $4, $5, $6) returning id";
         let id = sqlx::query_scalar(sql)
             .bind(world.tenant_id.0)
             .bind(name)
             .bind(minutes)
             .bind(is_allowed)
+            .bind(is_served)
             .bind(processes)
             .fetch_one(&mut *world.conn().await)
             .await

@@ -4,6 +4,8 @@
 //   node agent.mjs work     URL KEY NAME VSN   claims and completes, and waits to be woken by an insert
 //   node agent.mjs listen   URL KEY NAME VSN   tells what it hears, and obeys lines on stdin: "leave", "end"
 //   node agent.mjs complete URL KEY NAME ID    tries to complete somebody's activity
+//   node agent.mjs who      URL KEY NAME ID    asks who it is, and who the person with this number is
+//   node agent.mjs claim    URL KEY NAME ID    claims five times for the person with this number; "" leaves it out
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -12,7 +14,7 @@ const { createClient } = require("@supabase/supabase-js");
 const [what, url, key, name, last] = process.argv.slice(2);
 const say = (event, more = {}) => console.log(JSON.stringify({ event, ...more }));
 // Node 20 has no WebSocket of its own.
-const realtime = { transport: require("ws"), vsn: what === "complete" ? "2.0.0" : last };
+const realtime = { transport: require("ws"), vsn: ["work", "listen"].includes(what) ? last : "2.0.0" };
 const supabase = createClient(url, key, { realtime, auth: { persistSession: false, autoRefreshToken: false } });
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -83,8 +85,28 @@ const listen = () => {
   });
 };
 
+const who = async () => {
+  const told = ({ data, error, status }) => ({ status, data, code: error?.code });
+  say("me", told(await supabase.from("sales").select().single()));
+  say("all", told(await supabase.from("sales").select("id,email", { count: "exact" })));
+  say("other", told(await supabase.from("sales").select("id,email").eq("id", last).maybeSingle()));
+  say("change", told(await supabase.from("sales").update({ email: "mallory@office.test" }).eq("id", last).select()));
+  say("insert", told(await supabase.from("sales").insert({ email: "mallory@office.test" }).select()));
+};
+
+const claimFor = async () => {
+  const whom = last === "" ? {} : { p_agent_sales_id: last === "null" ? null : Number(last) };
+  for (let n = 0; n < 5; n++) {
+    const { data, error, status } = await supabase.rpc("claim_next_pending_activity", whom);
+    say("claim", { status, content: data?.[0]?.raw_data.content, is_global: data?.[0]?.is_global, code: error?.code });
+  }
+  say("over");
+};
+
 if (what === "work") await work();
 else if (what === "listen") listen();
+else if (what === "who") await who();
+else if (what === "claim") await claimFor();
 else {
   const { data, error, status } = await complete(last);
   say("tried", { status, rows: data?.length, code: error?.code });

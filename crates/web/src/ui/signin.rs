@@ -4,12 +4,13 @@
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
-use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::header::{LOCATION, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::Secret;
+use domain::shown::device;
 use engine::intake::network;
-use engine::keys;
+use engine::sessions::{self, Begun, Browser};
 use serde::Deserialize;
 
 use super::layout::Layout;
@@ -23,8 +24,9 @@ use crate::server::CallerAddress;
 
 /// Wrong sign-ins of one address within a minute.
 const MOST_FAILURES: u32 = 20;
-/// The life of the cookie, as long as that of the session (store::sessions).
+/// The life of the cookie: as long as the session may last (store::sessions), which the server decides.
 const SESSION_SECS: u32 = 12 * 3_600;
+const PERSONS_SESSION_SECS: u32 = 365 * 24 * 3_600;
 
 #[derive(Template)]
 #[template(path = "signin.html")]
@@ -74,8 +76,8 @@ pub(crate) async fn with_key(
         count_failure(&app, address);
         return page(StatusCode::UNAUTHORIZED, &form.next, "This key is not known here, or was revoked.");
     };
-    let session = keys::begin_session(&app.env, &caller).await?;
-    Ok(enter(&app, &session, &form.next))
+    let begun = sessions::begin(&app.env, &caller, &browser(&headers, address)).await?;
+    Ok(enter(&app, &begun, &form.next))
 }
 
 pub(crate) async fn with_link(
@@ -85,11 +87,11 @@ pub(crate) async fn with_link(
     Form(form): Form<LinkForm>,
 ) -> Result<Response, ApiError> {
     check(&app, address, &headers)?;
-    match keys::redeem_link(&app.env, &form.once).await? {
-        Some(session) => Ok(enter(&app, &session, &form.next)),
+    match sessions::redeem_link(&app.env, &form.once, &browser(&headers, address)).await? {
+        Some(begun) => Ok(enter(&app, &begun, &form.next)),
         None => {
             count_failure(&app, address);
-            let trouble = "This link was used or is older than 15 minutes. `tributary signin` prints a new one.";
+            let trouble = "This link was used already, was replaced or is too old. An owner can make you a new one under Settings, People; on the server, `tributary signin` prints one.";
             page(StatusCode::UNAUTHORIZED, &form.next, trouble)
         }
     }
@@ -103,7 +105,7 @@ pub(crate) async fn again() -> Redirect {
 pub(crate) async fn sign_out(State(app): State<App>, posted: Posted<Nothing>) -> Result<Response, ApiError> {
     let Posted { caller, form: Nothing {} } = posted;
     if let Credential::Session(session) = &caller.credential {
-        keys::end_session(&app.env, session).await?;
+        sessions::sign_out(&app.env, session).await?;
         app.callers.forget(caller.key_id);
     }
     let cookie = cookie("", 0, &app);
@@ -159,8 +161,15 @@ fn page(status: StatusCode, next: &str, trouble: &'static str) -> Result<Respons
     Ok((status, html(&page)?).into_response())
 }
 
-fn enter(app: &App, session: &Secret, next: &str) -> Response {
-    let cookie = cookie(session.reveal(), SESSION_SECS, app);
+/// The browser of a request: what it says of itself, and its address.
+fn browser(headers: &HeaderMap, CallerAddress(address): CallerAddress) -> Browser {
+    let said = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    Browser { device: Some(device(said)), address: Some(address.to_string()) }
+}
+
+fn enter(app: &App, begun: &Begun, next: &str) -> Response {
+    let secs = if begun.is_persons { PERSONS_SESSION_SECS } else { SESSION_SECS };
+    let cookie = cookie(begun.secret.reveal(), secs, app);
     (StatusCode::SEE_OTHER, [(LOCATION, safe_next(next).to_owned()), (SET_COOKIE, cookie)]).into_response()
 }
 
