@@ -17,8 +17,13 @@ use crate::ui;
 pub(crate) enum ApiError {
     #[error("You are not signed in")]
     Unauthenticated,
+    /// It says no more: a revoked key is answered as one that never was.
+    #[error("The key is not accepted")]
+    UnknownKey,
     #[error("This key may not do that")]
     Forbidden(&'static str),
+    #[error("Your role does not allow that")]
+    NotYourRole,
     #[error("The request did not come from this server's own pages")]
     CrossSite,
     #[error("There is no such {0}")]
@@ -93,7 +98,8 @@ impl ApiError {
     fn kind(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "/problems/unauthenticated"),
-            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "/problems/forbidden"),
+            Self::UnknownKey => (StatusCode::UNAUTHORIZED, "/problems/unknown-key"),
+            Self::Forbidden(_) | Self::NotYourRole => (StatusCode::FORBIDDEN, "/problems/forbidden"),
             Self::CrossSite => (StatusCode::FORBIDDEN, "/problems/cross-site"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "/problems/not-found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "/problems/method-not-allowed"),
@@ -117,8 +123,16 @@ impl ApiError {
 
     fn detail(&self) -> Option<String> {
         Some(match self {
-            Self::Unauthenticated => "send a key as `Authorization: Bearer trb_…`, or sign in at /signin".into(),
+            Self::Unauthenticated => {
+                "no key was given: send one as `Authorization: Bearer trb_…`, or sign in at /signin".into()
+            }
+            Self::UnknownKey => {
+                "this key is not known, or it was revoked: check it, or make a new one (`tributary key create`)".into()
+            }
             Self::Forbidden(what) => (*what).into(),
+            Self::NotYourRole => {
+                "an owner can do it, or give you another role on your page under Settings, People".into()
+            }
             Self::CrossSite => "reload the page and try again".into(),
             Self::Malformed(_, what)
             | Self::OverLimit(what)
@@ -179,7 +193,7 @@ impl IntoResponse for ApiError {
             Self::DatabaseAway(_) | Self::NotReady(_) | Self::Unavailable(_) => {
                 _ = headers.insert(RETRY_AFTER, HeaderValue::from_static("2"))
             }
-            Self::Unauthenticated | Self::Unverified => {
+            Self::Unauthenticated | Self::UnknownKey | Self::Unverified => {
                 _ = headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             }
             Self::TooMany(wait) => _ = headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1)),
@@ -232,6 +246,7 @@ mod tests {
         let cause = || anyhow::anyhow!("canary: the cause");
         let cases: Vec<(ApiError, u16, &str, Option<&str>)> = vec![
             (ApiError::Unauthenticated, 401, "unauthenticated", None),
+            (ApiError::UnknownKey, 401, "unknown-key", None),
             (ApiError::Forbidden("it needs the scope write"), 403, "forbidden", None),
             (ApiError::CrossSite, 403, "cross-site", None),
             (ApiError::NotFound("source"), 404, "not-found", None),
