@@ -5,11 +5,15 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
 use domain::shown::{clipped, relative, shown_lines};
-use domain::{ActivityId, ChannelId, ContactId};
-use engine::{ActError, Config, activities};
+use domain::{ActivityId, Caller};
+use engine::{ActError, Config, Env, activities};
 use store::activities::{Activity, Of, Wanted};
 
-use super::{Shared, caller, env, hinted, print_json, table};
+use super::pick::{Choice, Kind, pick};
+use super::{Shared, caller, channel, contact, env, hinted, print_json, table};
+
+/// The number of newest activities in which an abbreviated id is looked up.
+const NEWEST: i64 = 1_000;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -31,27 +35,40 @@ enum View {
 enum Command {
     /// List the newest activities.
     List {
+        /// Which activities.
         #[arg(long, value_enum, default_value = "all")]
         view: View,
-        /// Only those of this channel.
+        /// Only those of this channel, by name or id.
         #[arg(long, conflicts_with = "view")]
-        channel: Option<ChannelId>,
-        /// Only those of this contact.
+        channel: Option<String>,
+        /// Only those of this contact, by number, name or address.
         #[arg(long, conflicts_with_all = ["view", "channel"])]
-        contact: Option<ContactId>,
+        contact: Option<String>,
+        /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
     },
     /// Show one activity with all its data.
-    Show { id: ActivityId },
+    Show {
+        /// Its id, or the beginning of it.
+        activity: String,
+    },
     /// Retry a failed activity.
-    Retry { id: ActivityId },
+    Retry {
+        /// Its id, or the beginning of it.
+        activity: String,
+    },
     /// Skip an activity: no agent will process it.
-    Skip { id: ActivityId },
+    Skip {
+        /// Its id, or the beginning of it.
+        activity: String,
+    },
     /// Link an activity to a contact.
     Link {
-        id: ActivityId,
-        contact: ContactId,
+        /// The activity's id, or the beginning of it.
+        activity: String,
+        /// The contact's number, name or address.
+        contact: String,
         /// Also give the activity's address to the contact, and link its other events.
         #[arg(long)]
         add_address: bool,
@@ -65,8 +82,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::List { view, channel, contact, limit } => {
             let of = match (channel, contact, view) {
-                (Some(id), ..) => Of::Channel(id),
-                (None, Some(id), _) => Of::Contact(id),
+                (Some(channel), ..) => Of::Channel(channel::id_of(&env, &caller, &channel).await?),
+                (None, Some(contact), _) => Of::Contact(contact::id_of(&env, &caller, &contact).await?),
                 (None, None, View::All) => Of::All,
                 (None, None, View::Unmatched) => Of::Unmatched,
                 (None, None, View::Failed) => Of::Failed,
@@ -95,12 +112,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 &listed.0.iter().map(row).collect::<Vec<_>>(),
             );
         }
-        Command::Show { id } => {
+        Command::Show { activity } => {
+            let id = id_of(&env, &caller, &activity).await?;
             let activity = activities::get(&env, &caller, id).await.map_err(|error| hinted(error, || unknown(id)))?;
             let shape = web::api::activities::Activity::from(activity);
             println!("{}", shown_lines(&serde_json::to_string_pretty(&shape)?));
         }
-        Command::Retry { id } => {
+        Command::Retry { activity } => {
+            let id = id_of(&env, &caller, &activity).await?;
             let done = activities::retry(&env, &caller, id).await;
             done.map_err(|error| match error {
                 ActError::Conflict(why) => anyhow!(
@@ -110,11 +129,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             })?;
             println!("it waits for an agent again");
         }
-        Command::Skip { id } => {
+        Command::Skip { activity } => {
+            let id = id_of(&env, &caller, &activity).await?;
             activities::skip(&env, &caller, id).await.map_err(|error| hinted(error, || unknown(id)))?;
             println!("skipped; `tributary activity retry {id}` brings it back");
         }
-        Command::Link { id, contact, add_address } => {
+        Command::Link { activity, contact, add_address } => {
+            let id = id_of(&env, &caller, &activity).await?;
+            let contact = contact::id_of(&env, &caller, &contact).await?;
             let missing = || format!("there is no activity {id}, or no contact {contact}");
             let linked = activities::link(&env, &caller, id, contact, add_address).await;
             match linked.map_err(|error| hinted(error, missing))?.others {
@@ -124,6 +146,17 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The activity that is meant, by its id or the beginning of it.
+async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<ActivityId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let wanted = Wanted { of: Of::All, before: None, limit: NEWEST };
+    let (newest, _) = activities::list(env, caller, wanted).await?;
+    let choices = newest.into_iter().map(|activity| Choice::new(ActivityId(activity.id), activity.id, []));
+    pick(Kind { noun: "activity", plural: "activities", list: "tributary activity list" }, choices.collect(), text)
 }
 
 fn unknown(id: ActivityId) -> String {

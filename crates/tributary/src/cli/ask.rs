@@ -50,7 +50,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         cited.print();
         let n_dropped = i64::try_from(answer.n_dropped).unwrap_or(i64::MAX);
         if n_dropped > 0 {
-            eprintln!("\n{} left out: nothing supports it", plural(n_dropped, "sentence was", "sentences were"));
+            let (one, many) =
+                ("sentence was left out: nothing supports it", "sentences were left out: nothing supports them");
+            eprintln!("\n{}", plural(n_dropped, one, many));
         }
         if let Some(cost) = &answer.cost {
             eprintln!("\n{}: {}", shown(&cost.model), dollars(cost.micros));

@@ -4,15 +4,16 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Subcommand;
-use domain::shown::relative;
-use domain::{Caller, ChannelId, Secret};
+use domain::shown::{clipped, relative, shown};
+use domain::{Caller, ChannelId, PersonId, Secret};
 use engine::channels::{self, MOST_RETIRING_HOURS, NewChannel, Opened, RETIRING_HOURS, Rotation};
 use engine::intake::providers;
 use engine::{ActError, Config, Env};
-use store::channels::{Channel, Refusal, Settings};
+use store::channels::{Channel, ChannelChange, Refusal, Settings};
 use web::api::channels::{Channels, MadeChannel};
 
-use super::{Shared, caller, env, table};
+use super::pick::{Choice, Kind, pick};
+use super::{Consent, Shared, caller, env, person, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -26,17 +27,20 @@ pub struct Args {
 enum Command {
     /// Add a channel; prints its URL, its secrets, and what to do next.
     Add {
-        /// Its name, such as the sender's.
+        /// A name that no other channel has, such as the sender's.
         name: String,
         #[arg(long, default_value = providers::DEFAULT, help = provider_help())]
         provider: String,
         /// The secret that the sender signs with, if it has its own. `-` reads it from the first line of stdin.
         #[arg(long, env = "CHANNEL_SECRET", hide_env_values = true)]
         secret: Option<Secret>,
-        /// Verified requests a minute, or `none` for no limit. Default: as is usual for the provider (100 for generic).
+        /// The most verified requests per minute, or `none`. Default: the provider's usual limit (100 for generic).
         #[arg(long, value_parser = max_per_minute)]
         max_per_minute: Option<Limit>,
-        /// Make a contact of every unknown address.
+        /// The owner of its events, by e-mail address, name or number. Without, they are everyone's.
+        #[arg(long)]
+        owner: Option<String>,
+        /// Create a contact for every unknown address.
         #[arg(long)]
         auto_create_contacts: bool,
         /// For a provider that is known by its address: a network that its requests come from, instead of those that it publishes; may be
@@ -50,37 +54,95 @@ enum Command {
     /// List the channels of a tenant, without their secrets.
     List,
     /// Print a channel's URL and secrets again, and its latest refusals.
-    Show { id: ChannelId },
-    /// Make new secrets; the old ones stay valid for another day.
+    Show {
+        #[arg(help = MEANT)]
+        channel: String,
+    },
+    /// Change a channel: its name, its owner, its limit.
+    Set {
+        #[arg(help = MEANT)]
+        channel: String,
+        /// A new name, which no other channel has.
+        #[arg(long)]
+        name: Option<String>,
+        /// The owner of its events from now on, by e-mail address, name or number; `none`: they are everyone's.
+        #[arg(long)]
+        owner: Option<String>,
+        /// The most verified requests per minute, or `none`.
+        #[arg(long, value_parser = max_per_minute)]
+        max_per_minute: Option<Limit>,
+        /// Whether to create a contact for every unknown address.
+        #[arg(long, value_name = "true|false")]
+        auto_create_contacts: Option<bool>,
+    },
+    /// Make new secrets. The old ones stay valid for another day.
     Rotate {
-        id: ChannelId,
+        #[arg(help = MEANT)]
+        channel: String,
         /// The sender's own new secret. `-` reads it from the first line of stdin.
         #[arg(long, env = "CHANNEL_SECRET", hide_env_values = true)]
         secret: Option<Secret>,
-        /// Also make a new URL; the old one is refused at once.
+        /// Also make a new URL, after asking: the old one is refused at once.
         #[arg(long)]
         url: bool,
-        /// The hours that the old secrets stay valid.
+        #[command(flatten)]
+        consent: Consent,
+        /// How many hours the old secrets stay valid.
         #[arg(long, default_value_t = RETIRING_HOURS, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_RETIRING_HOURS)))]
         keep_hours: u32,
     },
-    /// Add a shared key that the provider signs with, by its id; without a secret the key is removed.
+    /// Add a shared key that the provider signs with. Without a secret, remove it.
     SharedKey {
-        id: ChannelId,
+        #[arg(help = MEANT)]
+        channel: String,
+        /// The key's id at the provider.
         key: String,
         /// Its secret. `-` reads it from the first line of stdin.
         #[arg(long)]
         secret: Option<Secret>,
     },
     /// Accept webhooks again.
-    Enable { id: ChannelId },
+    Enable {
+        #[arg(help = MEANT)]
+        channel: String,
+    },
     /// Refuse webhooks until enabled again.
-    Disable { id: ChannelId },
-    /// Delete a channel. Its activities stay.
-    Delete { id: ChannelId },
+    Disable {
+        #[arg(help = MEANT)]
+        channel: String,
+    },
+    /// Delete a channel, after asking. Its senders are refused from then on; its activities stay.
+    Delete {
+        #[arg(help = MEANT)]
+        channel: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
     /// Send a test event to the running server, signed as the channel's provider would sign it.
-    SendTest { id: ChannelId },
+    SendTest {
+        #[arg(help = MEANT)]
+        channel: String,
+    },
 }
+
+/// The channel that is meant, by name or id.
+async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<(ChannelId, String)> {
+    let listed = channels::list(env, caller).await?.into_iter();
+    let choices = listed.map(|channel| {
+        let names = [Some(channel.name.clone())];
+        Choice::new((ChannelId(channel.id), channel.name), channel.id, names)
+    });
+    pick(CHANNEL, choices.collect(), text)
+}
+
+/// The id of the channel that is meant.
+pub(super) async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<ChannelId> {
+    Ok(find(env, caller, text).await?.0)
+}
+
+/// Help of an argument.
+const MEANT: &str = "The channel's name or id";
+const CHANNEL: Kind = Kind { noun: "channel", plural: "channels", list: "tributary channel list" };
 
 fn provider_help() -> String {
     format!("The sender's provider: {}", providers::ChannelProviders::default().codes())
@@ -115,7 +177,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let (env, json) = (env(&config).await?, args.shared.json);
     let caller = &caller(&env, args.shared.tenant.as_deref()).await?;
     match args.command {
-        Command::Add { name, provider, secret, max_per_minute, auto_create_contacts, range, no_require_ip } => {
+        Command::Add { name, provider, secret, max_per_minute, owner, auto_create_contacts, range, no_require_ip } => {
+            let person_id = match owner {
+                Some(owner) => Some(PersonId(person::find(&env, caller, &owner).await?.id)),
+                None => None,
+            };
             let secret = read_secret(secret)?;
             let lacks_secret = secret.is_none() && env.channel_providers.find(&provider)?.needs_secret();
             let new = NewChannel {
@@ -123,7 +189,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 provider,
                 max_per_minute: max_per_minute.map(|Limit(most)| most),
                 secret,
-                person_id: None,
+                person_id,
                 auto_create_contacts,
                 settings: Settings { require_ip: !no_require_ip, ranges: (!range.is_empty()).then_some(range) },
             };
@@ -137,37 +203,70 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             print(added?, json)?;
         }
         Command::List => list(&env, caller, json).await?,
-        Command::Show { id } => {
+        Command::Show { channel } => {
+            let id = id_of(&env, caller, &channel).await?;
             print(channels::open(&env, caller, id).await.map_err(hinted)?, json)?;
             let refusals = channels::refusals(&env, caller, id, 10).await?;
             if !json && !refusals.is_empty() {
                 print_refusals(&env, &refusals);
             }
         }
-        Command::Rotate { id, secret, url, keep_hours } => {
+        Command::Set { channel, name: new_name, owner, max_per_minute, auto_create_contacts } => {
+            let (id, _) = find(&env, caller, &channel).await?;
+            let person_id = match owner.as_deref() {
+                None => None,
+                Some("none") => Some(None),
+                Some(owner) => Some(Some(PersonId(person::find(&env, caller, owner).await?.id))),
+            };
+            let max_per_minute = max_per_minute.map(|Limit(most)| most);
+            let change =
+                ChannelChange { name: new_name, max_per_minute, person_id, auto_create_contacts, settings: None };
+            channels::change(&env, caller, id, change).await.map_err(hinted)?;
+            println!("changed; servers know within 5 s");
+        }
+        Command::Rotate { channel, secret, url, consent, keep_hours } => {
+            let (id, name) = find(&env, caller, &channel).await?;
+            if url
+                && !consent
+                    .given(&format!("The present URL of {} is refused at once. Make a new one?", shown(&name)))?
+            {
+                return Ok(ExitCode::FAILURE);
+            }
             let rotation = Rotation { secret: read_secret(secret)?, is_url_too: url, keep_hours: Some(keep_hours) };
             print(channels::rotate(&env, caller, id, rotation).await.map_err(hinted)?, json)?;
             eprintln!("The secrets before stay valid for another {keep_hours} h.");
         }
-        Command::SharedKey { id, key, secret } => {
+        Command::SharedKey { channel, key, secret } => {
+            let id = id_of(&env, caller, &channel).await?;
             let secret = read_secret(secret)?;
             let done = if secret.is_some() { "added" } else { "removed" };
             channels::set_shared_key(&env, caller, id, &key, secret).await.map_err(hinted)?;
             println!("{done}; servers know within 5 s");
         }
-        Command::Enable { id } => {
+        Command::Enable { channel } => {
+            let id = id_of(&env, caller, &channel).await?;
             channels::set_active(&env, caller, id, true).await.map_err(hinted)?;
             println!("enabled; servers take its webhooks within 5 s");
         }
-        Command::Disable { id } => {
+        Command::Disable { channel } => {
+            let id = id_of(&env, caller, &channel).await?;
             channels::set_active(&env, caller, id, false).await.map_err(hinted)?;
             println!("disabled; servers refuse its webhooks within 5 s");
         }
-        Command::Delete { id } => {
+        Command::Delete { channel, consent } => {
+            let (id, name) = find(&env, caller, &channel).await?;
+            if !consent
+                .given(&format!("Delete channel {} ({id})? Its senders are refused from then on.", shown(&name)))?
+            {
+                return Ok(ExitCode::FAILURE);
+            }
             channels::delete(&env, caller, id).await.map_err(hinted)?;
             println!("deleted; its activities stay");
         }
-        Command::SendTest { id } => return send_test(&env, caller, id).await,
+        Command::SendTest { channel } => {
+            let id = id_of(&env, caller, &channel).await?;
+            return send_test(&env, caller, id).await;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -185,14 +284,25 @@ async fn list(env: &Env, caller: &Caller, json: bool) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&Channels::from(channels))?);
         return Ok(());
     }
+    let people = engine::people::list(env, caller).await?;
     let row = |channel: &Channel| {
+        let owner = people.iter().find(|person| Some(person.id) == channel.person_id);
+        let owner = owner.map_or("everyone".into(), |person| clipped(&person.called(), 40));
         let most = channel.max_per_minute.map_or("no limit".into(), |most| format!("{most} a minute"));
         let state = if channel.is_active { "active" } else { "inactive" };
         let made = relative(channel.created_at, env.clock.now());
-        vec![channel.id.to_string(), channel.name.clone(), channel.provider_code.clone(), most, made, state.into()]
+        vec![
+            channel.id.to_string(),
+            channel.name.clone(),
+            channel.provider_code.clone(),
+            owner,
+            most,
+            made,
+            state.into(),
+        ]
     };
     let rows = channels.iter().map(row).collect::<Vec<_>>();
-    table::print(&["id", "name", "provider", "takes", "made", "state"], &rows);
+    table::print(&["id", "name", "provider", "owner", "takes", "made", "state"], &rows);
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use engine::pull::words::facts::{in_order, in_words, place};
 use engine::{Config, Env};
 use store::clients::Client;
 
+use super::pick::{Kind, missing};
 use super::{Shared, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
@@ -26,14 +27,15 @@ pub struct Args {
 enum Command {
     /// List clients by name.
     List {
-        /// A part of the name.
+        /// Part of the name.
         words: Vec<String>,
+        /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
     /// Show the facts about a client, each with its documents.
     Show {
-        /// Its id or its name.
+        /// Its name or id.
         #[arg(required = true)]
         client: Vec<String>,
     },
@@ -84,12 +86,21 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+const CLIENT: Kind = Kind { noun: "client", plural: "clients", list: "tributary client list" };
+/// The number of clients among which a name that was typed wrongly is looked for.
+const MOST_SUGGESTED_FROM: i64 = 1_000;
+
+/// The id of the client that is meant, by id or name. Of several records of one name the first, which the others belong to.
+pub(super) async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<ClientId> {
+    let found = find(env, caller, text).await?;
+    found.first().map(|client| ClientId(client.id)).ok_or_else(|| missing(CLIENT, text, []))
+}
+
 /// Finds clients by id; else all of exactly that name; else the one whose name contains the text. An error if there is none.
 async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Vec<Client>> {
-    let hint = "hint: `tributary client list` shows them";
     if let Ok(id) = text.parse::<ClientId>() {
         let found = clients::whole(env, caller, id).await;
-        let missing = || format!("there is no client {id}\n\n{hint}");
+        let missing = || format!("there is no client {id}\n\nhint: `tributary client list` shows them");
         return Ok(vec![found.map_err(|error| hinted(error, missing))?.client]);
     }
     let found = clients::named(env, caller, text, 20).await?;
@@ -100,7 +111,10 @@ async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Vec<Clie
     let mut names: Vec<&str> = found.iter().map(|client| client.client_name.as_str()).collect();
     names.dedup_by_key(|name| name.to_lowercase());
     match names.as_slice() {
-        [] => bail!("there is no client {text:?}\n\n{hint}"),
+        [] => {
+            let all = clients::list(env, caller, None, true, MOST_SUGGESTED_FROM).await?;
+            Err(missing(CLIENT, text, all.iter().map(|client| client.client_name.as_str())))
+        }
         [_] => Ok(found),
         several => {
             let names: Vec<String> = several.iter().map(|name| shown(name)).collect();

@@ -12,7 +12,7 @@ use super::table;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// As JSON, for scripts.
+    /// Print JSON, for scripts.
     #[arg(long)]
     json: bool,
 }

@@ -6,14 +6,18 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use domain::ContactId;
 use domain::shown::{clipped, shown};
+use domain::{Caller, ContactId};
 use engine::forgetting::counted as counted_in;
-use engine::{Config, contacts};
+use engine::{Config, Env, contacts};
 use store::contacts::{Contact, NewContact};
 use web::api::forget::Forgotten;
 
-use super::{Shared, caller, env, hinted, is_agreed, print_json, table};
+use super::pick::{Choice, Kind, pick};
+use super::{Consent, Shared, caller, env, hinted, print_json, table};
+
+/// The number of newest contacts in which a name is looked up.
+const NEWEST: i64 = 10_000;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -27,40 +31,70 @@ pub struct Args {
 enum Command {
     /// List contacts, newest first.
     List {
-        /// A part of a name, a company or an address.
+        /// Part of a name, a company or an address.
         text: Option<String>,
+        /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
     /// Add a contact, and link unmatched activities of its addresses to it.
     Add {
+        /// An e-mail address.
         #[arg(long)]
         email: Option<String>,
+        /// A telephone number, with its country code.
         #[arg(long)]
         phone: Option<String>,
+        /// The first name.
         #[arg(long)]
         first_name: Option<String>,
+        /// The last name.
         #[arg(long)]
         last_name: Option<String>,
+        /// The company.
         #[arg(long)]
         company: Option<String>,
     },
     /// Show a contact and every address by which it is recognised.
-    Show { id: ContactId },
-    /// Import a CSV file with a heading: email, phone, first_name, last_name (or name), company, tags. Known contacts are completed, not
+    Show {
+        /// Its number, name, e-mail address or telephone number.
+        contact: String,
+    },
+    /// Import a CSV file with a header row: email, phone, first_name, last_name (or name), company, tags. Known contacts are completed, not
     /// overwritten.
     Import {
         /// A file, or `-` for stdin.
         file: PathBuf,
     },
-    /// Forget a contact: its name, addresses, activities and files, the documents made from them, and facts that rest on nothing else. Says first
-    /// how much that is.
+    /// Delete a contact for good: its name, addresses, activities and files, the documents made from them, and facts that rest on nothing else.
+    /// Shows how much that is, and asks.
     Forget {
-        id: ContactId,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
+        /// Its number, name, e-mail address or telephone number.
+        contact: String,
+        #[command(flatten)]
+        consent: Consent,
     },
+}
+
+/// The contact that is meant, by its number, its name or an address.
+pub(super) async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<ContactId> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(id) = text.parse().ok().filter(|_| is_number)
+        && contacts::get(env, caller, id).await.is_ok()
+    {
+        return Ok(id);
+    }
+    let (mut listed, more) = contacts::list(env, caller, Some(text.trim()), None, NEWEST).await?;
+    anyhow::ensure!(more.is_none(), "too many contacts match {text:?}\n\nhint: give the contact's number");
+    if listed.is_empty() {
+        (listed, _) = contacts::list(env, caller, None, None, NEWEST).await?; // those that may be meant instead
+    }
+    let choices = listed.into_iter().map(|contact| {
+        let names = [Some(contact.called()), contact.email, contact.phone_number];
+        Choice::new(ContactId(contact.id), contact.id, names)
+    });
+    let kind = Kind { noun: "contact", plural: "contacts", list: "tributary contact list" };
+    pick(kind, choices.collect(), text)
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -99,7 +133,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 println!("contact {id}");
             }
         }
-        Command::Show { id } => {
+        Command::Show { contact } => {
+            let id = id_of(&env, &caller, &contact).await?;
             let missing = || format!("there is no contact {id}\n\nhint: `tributary contact list` shows them");
             let contact = contacts::get(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
             if args.shared.json {
@@ -111,15 +146,17 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 println!("  {}", shown(&address));
             }
         }
-        Command::Forget { id, yes } => {
+        Command::Forget { contact, consent } => {
+            let id = id_of(&env, &caller, &contact).await?;
+            let contact = contacts::get(&env, &caller, id).await?;
             let missing = || format!("there is no contact {id}\n\nhint: `tributary contact list` shows them");
             let counted = contacts::count(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
             eprintln!(
-                "contact {id} will be forgotten, and this cannot be undone.\nGoes with it: {}",
+                "contact {} ({id}) will be forgotten, and this cannot be undone.\nGoes with it: {}",
+                shown(&contact.called()),
                 counted_in(&counted)
             );
-            if !yes && !is_agreed("Forget all of it?")? {
-                eprintln!("nothing was done");
+            if !consent.given("Forget all of it?")? {
                 return Ok(ExitCode::FAILURE);
             }
             let going = contacts::forget(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;

@@ -11,7 +11,7 @@ use store::doctor::{Check, examine};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// As JSON, for scripts.
+    /// Print JSON, for scripts.
     #[arg(long)]
     json: bool,
 }

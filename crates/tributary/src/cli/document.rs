@@ -3,13 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use domain::DocumentId;
 use domain::shown::{clipped, relative, shown, shown_lines};
-use engine::{Config, documents};
+use domain::{Caller, DocumentId};
+use engine::{Config, Env, documents};
 use store::memory::Listed;
-use uuid::Uuid;
 
+use super::pick::{Choice, Kind, pick};
 use super::{Shared, caller, env, hinted, print_json, table};
+
+/// The number of newest documents in which a title is looked up.
+const NEWEST: i64 = 1_000;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,11 +26,15 @@ pub struct Args {
 enum Command {
     /// List the newest documents.
     List {
+        /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
     },
-    /// Show one document with its text; with its chunks as JSON.
-    Show { id: Uuid },
+    /// Show a document with its text. As JSON, also its chunks.
+    Show {
+        /// Its id, the beginning of it, its title, or its name at its source.
+        document: String,
+    },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -56,10 +63,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 &listed.0.iter().map(row).collect::<Vec<_>>(),
             );
         }
-        Command::Show { id } => {
+        Command::Show { document } => {
+            let id = id_of(&env, &caller, &document).await?;
             let missing = || format!("there is no document {id}\n\nhint: `tributary document list` shows the newest");
-            let whole =
-                documents::whole(&env, &caller, DocumentId(id), if args.shared.json { i64::MAX } else { 0 }).await;
+            let whole = documents::whole(&env, &caller, id, if args.shared.json { i64::MAX } else { 0 }).await;
             let whole = whole.map_err(|error| hinted(error, missing))?;
             if args.shared.json {
                 print_json(&web::api::documents::Document::from(whole))?;
@@ -93,4 +100,17 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The document that is meant.
+async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<DocumentId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let (newest, _) = documents::list(env, caller, None, NEWEST).await?;
+    let choices = newest.into_iter().map(|listed| {
+        let names = [listed.title, Some(listed.external_id)];
+        Choice::new(DocumentId(listed.id), listed.id, names)
+    });
+    pick(Kind { noun: "document", plural: "documents", list: "tributary document list" }, choices.collect(), text)
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Subcommand;
 use domain::shown::{clipped, dollars, duration, number, relative, shown};
 use domain::{Caller, JobId, JobStatus};
@@ -10,6 +9,7 @@ use engine::pull::words::{asked_by, kind};
 use engine::{ActError, Config, Env, jobs};
 use store::jobs::{Filter, Job};
 
+use super::pick::{Choice, Kind, pick};
 use super::{Shared, caller, env, hinted, print_json, progress, source, table, words};
 
 /// The number of newest jobs in which an abbreviated id is looked up.
@@ -27,12 +27,13 @@ pub struct Args {
 enum Command {
     /// List the newest jobs.
     List {
-        /// Only those of this source.
+        /// Only those of this source, by name or id.
         #[arg(long)]
         source: Option<String>,
         /// pending, running, completed, failed, paused or cancelled.
         #[arg(long)]
         status: Option<JobStatus>,
+        /// The largest number of rows.
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
     },
@@ -45,9 +46,15 @@ enum Command {
         watch: bool,
     },
     /// Continue a failed or cancelled job where it stopped.
-    Retry { id: String },
+    Retry {
+        /// Its id, or the beginning of it.
+        id: String,
+    },
     /// End a job. Its documents stay.
-    Cancel { id: String },
+    Cancel {
+        /// Its id, or the beginning of it.
+        id: String,
+    },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -119,13 +126,11 @@ async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Job> {
         return found.map_err(|error| hinted(error, || format!("there is no job {text}\n\n{hint}")));
     }
     let (newest, _) = jobs::list(env, caller, Filter { limit: NEWEST, ..Filter::default() }).await?;
-    let wanted = text.to_lowercase();
-    let mut meant = newest.into_iter().filter(|job| wanted.len() >= 4 && job.id.to_string().starts_with(&wanted));
-    match (meant.next(), meant.next()) {
-        (Some(one), None) => Ok(one),
-        (None, _) => bail!("there is no job {text:?}\n\n{hint}"),
-        (Some(_), Some(_)) => bail!("several jobs begin with {text:?}: give more of the id\n\n{hint}"),
-    }
+    let choices = newest.into_iter().map(|job| {
+        let id = job.id;
+        Choice::new(job, id, [])
+    });
+    pick(Kind { noun: "job", plural: "jobs", list: "tributary job list" }, choices.collect(), text)
 }
 
 pub(super) fn print(env: &Env, jobs: &[Job]) {

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use domain::shown::relative;
-use domain::{KeyId, Scope};
+use domain::shown::{relative, shown};
+use domain::{Caller, KeyId, Scope};
 use engine::keys::{self, NewKey};
-use engine::{Config, Env, rotation};
+use engine::{Config, Env, rotation, sessions};
 use store::keys::Key;
 
-use super::{caller, env, hinted, print_json, table};
+use super::pick::{Choice, Kind, pick};
+use super::{Consent, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -29,21 +30,26 @@ enum Command {
         /// The person it belongs to, by e-mail address. An unknown person is created.
         #[arg(long)]
         person: Option<String>,
-        /// Tenant by name or id; yours when left out.
+        /// The tenant, by name or id. Default: yours.
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// List the keys of a tenant (never the keys themselves).
+    /// List a tenant's keys, without their secrets.
     List {
+        /// The tenant, by name or id. Default: yours.
         #[arg(long)]
         tenant: Option<String>,
-        /// As JSON, for scripts.
+        /// Print JSON, for scripts.
         #[arg(long)]
         json: bool,
     },
-    /// Refuse a key from now on.
+    /// Revoke a key, after asking. It is refused from then on.
     Revoke {
-        id: KeyId,
+        /// Its name or its id.
+        key: String,
+        #[command(flatten)]
+        consent: Consent,
+        /// The tenant, by name or id. Default: yours.
         #[arg(long)]
         tenant: Option<String>,
     },
@@ -56,7 +62,7 @@ enum Command {
 
 #[derive(clap::Args)]
 pub struct SigninArgs {
-    /// Tenant by name or id; yours when left out.
+    /// The tenant, by name or id. Default: yours.
     #[arg(long)]
     tenant: Option<String>,
 }
@@ -97,14 +103,28 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             );
         }
         Command::RotateMaster => return rotate_master(&env).await,
-        Command::Revoke { id, tenant } => {
+        Command::Revoke { key, consent, tenant } => {
             let caller = caller(&env, tenant.as_deref()).await?;
+            let (id, name) = find(&env, &caller, &key).await?;
+            if !consent.given(&format!("Revoke key {} ({id})? What uses it is refused from then on.", shown(&name)))? {
+                return Ok(ExitCode::FAILURE);
+            }
             let missing = || format!("there is no good key {id}\n\nhint: `tributary key list` shows them");
             keys::revoke(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
             println!("revoked; servers refuse it within 5 s");
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The key that is meant. A revoked one is not: another key may have its name.
+async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<(KeyId, String)> {
+    let good = keys::list(env, caller).await?.into_iter().filter(|key| key.revoked_at.is_none());
+    let choices = good.map(|key| {
+        let names = [Some(key.name.clone())];
+        Choice::new((KeyId(key.id), key.name), key.id, names)
+    });
+    pick(Kind { noun: "good key", plural: "keys", list: "tributary key list" }, choices.collect(), text)
 }
 
 pub async fn signin(config: Config, args: SigninArgs) -> anyhow::Result<ExitCode> {
@@ -114,7 +134,7 @@ pub async fn signin(config: Config, args: SigninArgs) -> anyhow::Result<ExitCode
 
 /// Makes the sign-in link of a tenant.
 pub async fn new_link(env: &Env, tenant: Option<&str>) -> anyhow::Result<String> {
-    Ok(keys::new_link(env, &caller(env, tenant).await?).await?)
+    Ok(sessions::new_link(env, &caller(env, tenant).await?).await?.url.reveal().to_owned())
 }
 
 async fn rotate_master(env: &Env) -> anyhow::Result<ExitCode> {

@@ -1,15 +1,16 @@
-//! `tributary memory`: the model of a memory's vectors, and its move to another one.
+//! `tributary memory`: the model of a memory's vectors, its move to another one, and the language of its texts.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use domain::shown::{clipped, dollars, number, plural};
 use domain::{Caller, TenantId};
+use engine::memory::languages;
 use engine::memory::moves::{self, Status};
 use engine::{ActError, Config, Env};
 use web::api::memory::{Memories, MoveEstimate};
 
-use super::{Shared, caller, env, hinted, is_agreed, print_json, table};
+use super::{Consent, Shared, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -31,12 +32,19 @@ enum Command {
         /// Move the memories of all tenants.
         #[arg(long)]
         all: bool,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
-    /// Cancel a move: the memory stays with its model, also if EMBEDDER names another one, and the new vectors are removed.
-    Cancel,
+    /// Cancel a move, after asking: the memory stays with its model, also if EMBEDDER names another one, and the new vectors are removed.
+    Cancel {
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Fix the language of a memory's texts, so that forms of a word are found in it, or have it detected text by text again.
+    Language {
+        /// english, german, simple (for no language) and so on, or `auto`.
+        language: String,
+    },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -51,23 +59,41 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 print_json(&Memories::new(&env, all))?;
                 return Ok(ExitCode::SUCCESS);
             }
-            table::print(&["tenant", "model", "chunks", "state"], &all.iter().map(row).collect::<Vec<_>>());
+            table::print(&["tenant", "model", "chunks", "language", "state"], &all.iter().map(row).collect::<Vec<_>>());
             let askable: Vec<&str> = env.embedders.models().collect();
             eprintln!("EMBEDDER names {}; the settings describe {}", askable[0], askable.join(", "));
             Ok(ExitCode::SUCCESS)
         }
-        Command::Reembed { to, all, yes } => {
+        Command::Reembed { to, all, consent } => {
             anyhow::ensure!(!all || tenant.is_none(), "`--all` and `--tenant` exclude each other");
             let whose = if all { everybody(&env, &caller).await? } else { vec![caller] };
-            reembed(&env, &whose, to.as_deref(), yes, is_json).await
+            reembed(&env, &whose, to.as_deref(), &consent, is_json).await
         }
-        Command::Cancel => {
+        Command::Cancel { consent } => {
             let missing = || "this memory does not move\n\nhint: `tributary memory status` shows them".to_owned();
+            if moves::own(&env, &caller).await?.is_none_or(|status| status.moving.is_none()) {
+                anyhow::bail!(missing());
+            }
+            if !consent.given("Cancel the move? The vectors that were made for it are removed.")? {
+                return Ok(ExitCode::FAILURE);
+            }
             moves::cancel(&env, &caller).await.map_err(|error| hinted(error, missing))?;
             if is_json {
                 print_json(&Memories::new(&env, moves::own(&env, &caller).await?.into_iter().collect()))?;
             } else {
                 println!("cancelled; a worker removes the new vectors step by step");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Language { language } => {
+            languages::set(&env, &caller, &language).await?;
+            if is_json {
+                print_json(&Memories::new(&env, moves::own(&env, &caller).await?.into_iter().collect()))?;
+            } else {
+                println!("the language of its texts is {} now", language.trim().to_lowercase());
+                eprintln!(
+                    "a worker gives it to what was remembered before; `tributary memory status` shows when that is done"
+                );
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -83,7 +109,11 @@ fn row(status: &Status) -> Vec<String> {
         None if placed.is_chosen => "chosen".to_owned(),
         None => format!("EMBEDDER names {}", status.configured),
     };
-    vec![clipped(&placed.tenant, 40), placed.model.clone(), number(placed.n_chunks), state]
+    let mut lang = placed.lang.as_deref().unwrap_or(languages::AUTO).to_owned();
+    if placed.is_relabelled {
+        lang += " (under way)";
+    }
+    vec![clipped(&placed.tenant, 40), placed.model.clone(), number(placed.n_chunks), lang, state]
 }
 
 /// A caller for each tenant that has a memory.
@@ -96,7 +126,13 @@ async fn everybody(env: &Env, operator: &Caller) -> anyhow::Result<Vec<Caller>> 
     Ok(all.into_iter().map(of).collect())
 }
 
-async fn reembed(env: &Env, whose: &[Caller], to: Option<&str>, yes: bool, is_json: bool) -> anyhow::Result<ExitCode> {
+async fn reembed(
+    env: &Env,
+    whose: &[Caller],
+    to: Option<&str>,
+    consent: &Consent,
+    is_json: bool,
+) -> anyhow::Result<ExitCode> {
     let missing = || "nothing has been remembered yet, so there is nothing to move".to_owned();
     let (mut moved, mut sum) = (Vec::new(), (0, 0, 0));
     for caller in whose {
@@ -122,8 +158,7 @@ async fn reembed(env: &Env, whose: &[Caller], to: Option<&str>, yes: bool, is_js
         number(sum.1),
         dollars(sum.2),
     );
-    if !yes && !is_agreed("Begin?")? {
-        eprintln!("nothing was done");
+    if !consent.given("Begin?")? {
         return Ok(ExitCode::FAILURE);
     }
     let mut code = ExitCode::SUCCESS;

@@ -7,6 +7,7 @@ mod backup;
 mod bench;
 mod channel;
 mod client;
+mod completions;
 mod config;
 mod contact;
 mod demo;
@@ -16,14 +17,18 @@ mod down;
 mod forgotten;
 mod job;
 mod key;
+mod man;
 mod memory;
 mod migrate;
+mod person;
+mod pick;
 mod process;
 mod progress;
 mod queue;
 mod remember;
 mod restore;
 mod search;
+mod settings;
 mod source;
 mod table;
 mod tenant;
@@ -34,7 +39,6 @@ mod worker;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use domain::Caller;
@@ -46,6 +50,9 @@ use engine::{ActError, Config, Env};
 pub struct Cli {
     #[command(flatten)]
     pub config: Config,
+    /// Print every setting, each an option of all commands and an environment variable.
+    #[arg(long, global = true)]
+    help_settings: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -62,25 +69,25 @@ enum Command {
     Serve,
     /// Run a worker alone, or list the workers.
     Worker(worker::Args),
-    /// Process activities on this device: recordings, summaries, facts.
+    /// Process activities on this device: transcribe, summarise, extract facts.
     Agent(agent::Args),
-    /// Copy everything that a restore needs into a folder, while it runs.
+    /// Back up everything that a restore needs into a folder, while the server runs.
     Backup(backup::Args),
     /// Restore a backup into an empty data folder.
     Restore(restore::Args),
     /// Search everything remembered.
     Search(search::Args),
-    /// Answer a question from everything remembered, with where each sentence stands.
+    /// Answer a question from everything remembered, citing a document for each sentence.
     Ask(ask::Args),
     /// Remember files or a note.
     Remember(remember::Args),
     /// Documents in memory: list, show.
     Document(document::Args),
-    /// The model that search uses: status, and the move to another one.
+    /// The model that search uses: status, reembed (move to another one), cancel.
     Memory(memory::Args),
     /// Migrate the database to this program's schema.
     Migrate(migrate::Args),
-    /// Check everything and say what to do about each finding.
+    /// Check everything, and say what to do about each finding.
     Doctor(doctor::Args),
     /// Print every setting, its value, and where the value came from.
     Config(config::Args),
@@ -90,24 +97,30 @@ enum Command {
     Tenant(tenant::Args),
     /// API keys: create, list, revoke; and rotation of the master key.
     Key(key::Args),
-    /// Channels for webhooks: add, list, show, rotate, enable, disable, delete, send-test.
+    /// People, who own work and sign in: list, add, show, set, invite, sessions, end-session, remove.
+    Person(person::Args),
+    /// Channels for webhooks: add, list, show, set, rotate, enable, disable, delete, send-test.
     Channel(channel::Args),
     /// Accounts at providers: connect, list, show, sync, pause, retry, reconnect, forget.
     Source(source::Args),
-    /// Runs of work on sources: list, show, retry, cancel.
+    /// Syncs of sources: list, show, retry, cancel.
     Job(job::Args),
     /// Clients, with facts and their documents: list, show.
     Client(client::Args),
     /// Activities that came in: list, show, retry, skip, link to a contact.
     Activity(activity::Args),
-    /// Contacts, from whom events come: list, add, show, import, forget.
+    /// Contacts, the people that events come from: list, add, show, import, forget.
     Contact(contact::Args),
-    /// Things that were or are being forgotten: how far it is, by whom and when.
+    /// Things forgotten or being forgotten: progress, by whom, when.
     Forgotten(forgotten::Args),
     /// Lanes and their items: list, inspect, retry, skip, cancel.
     Queue(queue::Args),
     /// Measure speed, compared with a limit that is measured in the same run.
     Bench(bench::Args),
+    /// Print completions for a shell, to be read when it starts.
+    Completions(completions::Args),
+    /// Print the manual page, or write those of all commands into a folder.
+    Man(man::Args),
     /// List the points where a test can make this program die (TRIBUTARY_CRASH).
     #[command(hide = true)]
     CrashPoints,
@@ -116,18 +129,52 @@ enum Command {
 // The options that the commands about a tenant's things share. It has no doc comment: clap would print that instead of a command's own.
 #[derive(clap::Args)]
 struct Shared {
-    /// Tenant by name or id; yours when left out.
+    /// The tenant, by name or id. Default: yours.
     #[arg(long, global = true)]
     tenant: Option<String>,
-    /// As JSON, for scripts.
+    /// Print JSON, for scripts.
     #[arg(long, global = true)]
     json: bool,
 }
 
+// Asks before something cannot be undone. No doc comment here either.
+#[derive(clap::Args)]
+struct Consent {
+    /// Do it without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Consent {
+    /// Whether a person agrees. `false`: not, and they were told that nothing was done. An error if there is nobody to ask.
+    fn given(&self, question: &str) -> anyhow::Result<bool> {
+        if self.yes {
+            return Ok(true);
+        }
+        if !std::io::stdin().is_terminal() {
+            anyhow::bail!("there is no terminal on which to ask: {question}\n\nhint: `--yes` goes on without asking");
+        }
+        eprint!("{question} [y/N] ");
+        std::io::stderr().flush()?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        let is_given = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+        if !is_given {
+            eprintln!("nothing was done");
+        }
+        Ok(is_given)
+    }
+}
+
 pub async fn run() -> anyhow::Result<ExitCode> {
-    let command = Cli::command();
+    if settings::are_asked_for(std::env::args_os()) {
+        settings::print();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let command = settings::hidden(Cli::command());
     let matches = command.clone().get_matches();
-    let Cli { config, command: chosen } = Cli::from_arg_matches(&matches)?;
+    let Cli { config, help_settings, command: chosen } = Cli::from_arg_matches(&matches)?;
+    debug_assert!(!help_settings, "it needs no command, so it was looked for before the others");
     store::crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;
     match chosen {
         Command::Up => up::run(config).await,
@@ -149,6 +196,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Signin(args) => key::signin(config, args).await,
         Command::Tenant(args) => tenant::run(config, args).await,
         Command::Key(args) => key::run(config, args).await,
+        Command::Person(args) => person::run(config, args).await,
         Command::Channel(args) => channel::run(config, args).await,
         Command::Source(args) => source::run(config, args).await,
         Command::Job(args) => job::run(config, args).await,
@@ -161,6 +209,8 @@ pub async fn run() -> anyhow::Result<ExitCode> {
             let is_chosen = matches.value_source("embedder") != Some(ValueSource::DefaultValue);
             bench::run(config, is_chosen, args).await
         }
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::CrashPoints => {
             for point in store::crash::Point::ALL {
                 println!("{}", point.name());
@@ -189,26 +239,18 @@ fn hinted(error: ActError, missing: impl FnOnce() -> String) -> anyhow::Error {
     }
 }
 
-/// Asks on the terminal before something is removed for good.
-fn is_agreed(question: &str) -> anyhow::Result<bool> {
-    if !std::io::stdin().is_terminal() {
-        anyhow::bail!("there is no terminal on which to ask\n\nhint: `--yes` goes on without asking");
-    }
-    eprint!("{question} [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
 /// The person at this machine, who acts for the tenant.
 async fn caller(env: &Env, tenant: Option<&str>) -> anyhow::Result<Caller> {
     let found = env.db.session(async |conn| {
         Ok((store::tenants::find(conn, tenant).await?, store::tenants::ensure_operator(conn).await?))
     });
     let (found, operator) = found.await?;
-    let tenant_id = found.with_context(|| {
-        format!("there is no tenant {:?}\n\nhint: `tributary tenant list` shows them", tenant.unwrap_or_default())
-    })?;
+    let Some(tenant_id) = found else {
+        let known = engine::tenants::list(env).await?;
+        let names = known.iter().map(|tenant| tenant.name.as_str());
+        return Err(pick::missing(TENANT, tenant.unwrap_or_default(), names));
+    };
     Ok(Caller::local("the command line", tenant_id, tenant_id == operator))
 }
+
+const TENANT: pick::Kind = pick::Kind { noun: "tenant", plural: "tenants", list: "tributary tenant list" };

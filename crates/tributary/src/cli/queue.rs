@@ -7,10 +7,11 @@ use domain::item::Action;
 use domain::shown::{counted, relative};
 use domain::{Caller, ItemId, ItemState};
 use engine::work::LaneEntry;
-use engine::{Config, Env, items, lanes};
+use engine::{ActError, Config, Env, items, lanes};
 use store::queue::{Item, MOST_COUNTED, Page};
 use web::api::queues::{self, Acted, Items, Queues};
 
+use super::pick::{Kind, missing};
 use super::{Shared, caller, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
@@ -27,21 +28,43 @@ enum Command {
     List,
     /// List a lane's items.
     Items {
+        #[arg(help = LANE_MEANT)]
         lane: String,
         /// waiting, working, failed, parked, dead, skipped or cancelled.
         #[arg(long)]
         state: Option<ItemState>,
+        /// The largest number of rows.
         #[arg(long, default_value_t = 50)]
         limit: i64,
     },
     /// Show everything about one item.
-    Show { lane: String, id: ItemId },
+    Show {
+        #[arg(help = LANE_MEANT)]
+        lane: String,
+        #[arg(help = ITEM_MEANT)]
+        id: ItemId,
+    },
     /// Retry an item now.
-    Retry { lane: String, id: ItemId },
-    /// Skip an item: it need not be done.
-    Skip { lane: String, id: ItemId },
+    Retry {
+        #[arg(help = LANE_MEANT)]
+        lane: String,
+        #[arg(help = ITEM_MEANT)]
+        id: ItemId,
+    },
+    /// Skip an item: it is not needed.
+    Skip {
+        #[arg(help = LANE_MEANT)]
+        lane: String,
+        #[arg(help = ITEM_MEANT)]
+        id: ItemId,
+    },
     /// Stop an item, even while a worker holds it.
-    Cancel { lane: String, id: ItemId },
+    Cancel {
+        #[arg(help = LANE_MEANT)]
+        lane: String,
+        #[arg(help = ITEM_MEANT)]
+        id: ItemId,
+    },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -106,10 +129,18 @@ async fn act(env: &Env, caller: &Caller, lane: &str, id: ItemId, action: Action,
     Ok(())
 }
 
+/// Help of arguments.
+const LANE_MEANT: &str = "The lane's name; `tributary queue list` shows them";
+const ITEM_MEANT: &str = "The item's id";
+
+const LANE: Kind = Kind { noun: "lane", plural: "lanes", list: "tributary queue list" };
+
 fn find(lane: &str) -> anyhow::Result<&'static LaneEntry> {
-    let names = || lanes::ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    items::lane(lane)
-        .map_err(|error| hinted(error, || format!("there is no lane {lane:?}\n\nhint: lanes are {}", names())))
+    let names = || lanes::ALL.iter().map(|entry| entry.name);
+    items::lane(lane).map_err(|error| match error {
+        ActError::NotFound(_) => missing(LANE, lane, names()),
+        error => error.into(),
+    })
 }
 
 fn no_item(lane: &str, id: ItemId) -> String {

@@ -3,18 +3,17 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use domain::Caller;
 use domain::shown::{clipped, relative, shown};
 use engine::memory::recall::{self, Facets, Hit};
 use engine::{Config, Env};
 use store::memory::{Filters, Mode, Sort};
-use store::people::{self, Person};
 use store::sources::{self, AnySource};
 use uuid::Uuid;
 use web::api::search::Moment;
 
-use super::{Shared, caller, env, print_json};
+use super::pick::{Choice, Kind, meant, pick};
+use super::{Shared, caller, client, contact, env, print_json};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -42,12 +41,12 @@ pub struct Args {
     /// Only before this time; a day counts whole.
     #[arg(long, value_name = "TIME")]
     until: Option<Moment>,
-    /// Only what is from or to this contact, by its number.
-    #[arg(long, value_name = "ID")]
-    contact: Option<i64>,
-    /// Only what is known of this client, by its id.
-    #[arg(long, value_name = "ID")]
-    client: Option<Uuid>,
+    /// Only what is from or to this contact, by number, name or address.
+    #[arg(long)]
+    contact: Option<String>,
+    /// Only what is known of this client, by name or id.
+    #[arg(long)]
+    client: Option<String>,
     /// Only activities of this person and documents of their contacts, by number or e-mail address.
     #[arg(long)]
     person: Option<String>,
@@ -108,34 +107,31 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The filters, with the names of sources, channels and people looked up.
+/// The filters, with names looked up.
 async fn filters(env: &Env, caller: &Caller, args: &Args) -> anyhow::Result<Filters> {
-    let (mut source, mut channel, mut person) = (None, None, None);
-    if args.source.is_some() || args.channel.is_some() {
-        let known = env.db.read(caller, async |tx| sources::all(tx).await).await?;
-        let channels: Vec<AnySource> = known.iter().filter(|source| source.provider == "channel").cloned().collect();
-        source = args.source.as_deref().map(|named| find("source", named, &known)).transpose()?;
-        channel = args.channel.as_deref().map(|named| find("channel", named, &channels)).transpose()?;
+    let (mut source, mut channel, mut person, mut contact, mut client) = (None, None, None, None, None);
+    if let Some(text) = &args.source {
+        source = Some(any_source(env, caller, "source", text, |_| true).await?);
+    }
+    if let Some(text) = &args.channel {
+        channel = Some(any_source(env, caller, "channel", text, |source| source.provider == "channel").await?);
+    }
+    if let Some(text) = &args.contact {
+        contact = Some(contact::id_of(env, caller, text).await?.0);
+    }
+    if let Some(text) = &args.client {
+        client = Some(client::id_of(env, caller, text).await?.0);
     }
     if let Some(named) = &args.person {
-        let known = env.db.read(caller, async |tx| people::list(tx, caller.tenant_id).await).await?;
-        let is_meant = |person: &&Person| {
-            person.id.to_string() == *named
-                || person.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(named))
-        };
-        let Some(found) = known.iter().find(is_meant) else {
-            let names: Vec<String> = known.iter().filter_map(|person| person.email.as_deref()).map(shown).collect();
-            bail!("there is no person {named:?}\n\nhint: people are {}", names.join(", "));
-        };
-        person = Some(found.id);
+        person = Some(super::person::find(env, caller, named).await?.id);
     }
     Ok(Filters {
         source,
         r#type: args.kind.clone(),
         since: args.since.map(Moment::begins),
         until: args.until.map(Moment::ends),
-        contact: args.contact,
-        client: args.client,
+        contact,
+        client,
         person,
         channel,
         stored_after: None,
@@ -143,14 +139,30 @@ async fn filters(env: &Env, caller: &Caller, args: &Args) -> anyhow::Result<Filt
     })
 }
 
-fn find(what: &str, named: &str, known: &[AnySource]) -> anyhow::Result<Uuid> {
-    match known.iter().find(|source| source.name == named || source.id.to_string() == named) {
-        Some(source) => Ok(source.id),
-        None => {
-            let names: Vec<String> = known.iter().map(|source| shown(&source.name)).collect();
-            bail!("there is no {what} {named:?}\n\nhint: {what}s are {}", names.join(", "))
-        }
+/// A source of documents that is meant; also one that was disconnected, and a channel that was deleted.
+async fn any_source(
+    env: &Env,
+    caller: &Caller,
+    noun: &'static str,
+    text: &str,
+    is_one: impl Fn(&AnySource) -> bool,
+) -> anyhow::Result<Uuid> {
+    let known = env.db.read(caller, async |tx| sources::all(tx).await).await?;
+    let choices = known.into_iter().filter(is_one).map(|source| Choice::new(source.id, source.id, [Some(source.name)]));
+    let choices: Vec<Choice<Uuid>> = choices.collect();
+    if meant(&choices, text).is_empty() {
+        // No command lists them all: the notes are a source too.
+        let names: Vec<String> =
+            choices.iter().flat_map(|choice| choice.names.iter().map(|name| shown(name))).collect();
+        let known =
+            if names.is_empty() { "there are none yet".into() } else { format!("{noun}s are {}", names.join(", ")) };
+        anyhow::bail!("there is no {noun} {text:?}\n\nhint: {known}");
     }
+    let (plural, list) = match noun {
+        "channel" => ("channels", "tributary channel list"),
+        _ => ("sources", "tributary source list"),
+    };
+    pick(Kind { noun, plural, list }, choices, text)
 }
 
 fn print_facets(facets: &Facets) {

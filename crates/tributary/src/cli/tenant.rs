@@ -7,7 +7,7 @@ use domain::shown::shown;
 use engine::{Config, Env, forgetting, tenants};
 use web::api::forget::Forgotten;
 
-use super::{caller, env, is_agreed, print_json, table};
+use super::{Consent, caller, env, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -18,21 +18,23 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Create a tenant.
-    Create { name: String },
+    Create {
+        /// Its name.
+        name: String,
+    },
     /// List the tenants.
     List {
-        /// As JSON, for scripts.
+        /// Print JSON, for scripts.
         #[arg(long)]
         json: bool,
     },
-    /// Forget a tenant: everything that it has. Says first how much that is. Its keys are refused and its channels are unknown at once.
+    /// Delete a tenant and everything it has, for good. Shows how much that is, and asks. Its keys and channels stop working at once.
     Forget {
-        /// By name or id.
+        /// Its name or id.
         tenant: String,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
-        /// As JSON, for scripts.
+        #[command(flatten)]
+        consent: Consent,
+        /// Print JSON, for scripts.
         #[arg(long)]
         json: bool,
     },
@@ -58,12 +60,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 table::print(&["id", "name", ""], &tenants.iter().map(row).collect::<Vec<_>>());
             }
         }
-        Command::Forget { tenant, yes, json } => return forget(&env, &tenant, yes, json).await,
+        Command::Forget { tenant, consent, json } => return forget(&env, &tenant, &consent, json).await,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn forget(env: &Env, tenant: &str, yes: bool, is_json: bool) -> anyhow::Result<ExitCode> {
+async fn forget(env: &Env, tenant: &str, consent: &Consent, is_json: bool) -> anyhow::Result<ExitCode> {
     let operator = caller(env, None).await?;
     let id = caller(env, Some(tenant)).await?.tenant_id;
     let all = forgetting::counted(&tenants::count(env, id).await?);
@@ -76,8 +78,7 @@ async fn forget(env: &Env, tenant: &str, yes: bool, is_json: bool) -> anyhow::Re
             "this is your own tenant, which operates the installation: it cannot be forgotten\n\nhint: `tributary tenant list` shows the others"
         );
     }
-    if !yes && !is_agreed("Forget all of it?")? {
-        eprintln!("nothing was done");
+    if !consent.given("Forget all of it?")? {
         return Ok(ExitCode::FAILURE);
     }
     let going = tenants::forget(env, &operator, id).await?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use store::embedded::{Embedded, Running};
 use tokio::task::JoinSet;
 
-use super::{key, process};
+use super::{env, key, process};
 use crate::logging;
 
 /// The pause between two tries while the database is away.
@@ -66,8 +66,7 @@ pub fn running(config: &Config) -> Option<Record> {
 
 pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
     let Some(_lock) = lock(&config)? else {
-        let url = running(&config).map_or_else(|| "it is still starting".to_owned(), |running| running.url);
-        println!("already running: {url}");
+        tell_running(config).await;
         return Ok(ExitCode::SUCCESS);
     };
     let _ = std::fs::remove_file(record_path(&config)); // of one that was killed: its pid may be anybody's by now
@@ -89,6 +88,22 @@ pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
     }
     let released = database.release(&config).await;
     ended.and_then(|code| released.map(|()| code))
+}
+
+/// Says where the `up` is that runs already, and how to sign in there.
+async fn tell_running(config: Config) {
+    let Some(running) = running(&config) else {
+        println!("already running: it is still starting");
+        return;
+    };
+    println!("already running: {}", running.url);
+    // This process may have been told other settings than the one that runs, whose address is in its record.
+    let config = Config { public_url: Some(running.url), ..config };
+    let link = async { key::new_link(&env(&config).await?, None).await };
+    match link.await {
+        Ok(link) => println!("Sign in (once, within 15 minutes): {link}"),
+        Err(error) => eprintln!("a sign-in link cannot be made now: {error:#}\n\nhint: `tributary signin` tries again"),
+    }
 }
 
 /// Starts the database and brings it to this binary's schema. An embedded server that crashes meanwhile is started again. One that we

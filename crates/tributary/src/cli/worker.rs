@@ -19,7 +19,7 @@ pub struct Args {
 enum Command {
     /// List the workers: alive, late, stalled, dead, stopped.
     List {
-        /// As JSON, for scripts.
+        /// Print JSON, for scripts.
         #[arg(long)]
         json: bool,
     },

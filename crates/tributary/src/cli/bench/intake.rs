@@ -124,7 +124,7 @@ impl Kind {
         events: &'static LoadSpec,
     ) -> anyhow::Result<Self> {
         let new = NewChannel {
-            name: "bench".into(),
+            name: format!("bench {}", uuid::Uuid::now_v7()),
             provider: spec.code.into(),
             max_per_minute: Some(None),
             secret: spec.needs_secret().then(|| store::keys::new_secret("")),

@@ -46,8 +46,8 @@ pub struct Args {
     keep: bool,
 }
 
-/// The settings that are read from the environment: the folders of the programs and of the model.
-const OF_THIS_INSTALLATION: [&str; 2] = ["pg_bin_dir", "fast_model_dir"];
+/// The settings that are read from the environment: the folders of the programs and of the model, and where to listen.
+const OF_THIS_INSTALLATION: [&str; 3] = ["pg_bin_dir", "fast_model_dir", "listen"];
 
 /// Ignores other settings from the environment, because they belong to another installation.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -55,11 +55,12 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         true => setting,
         false => setting.env(Resettable::Reset),
     };
-    let matches = Cli::command().mut_args(without_env).get_matches();
+    let matches = super::settings::hidden(Cli::command()).mut_args(without_env).get_matches();
     let config = Cli::from_arg_matches(&matches)?.config;
     let is_said = |setting: &str| matches.value_source(setting) == Some(ValueSource::CommandLine);
     let folder = folder(is_said("data_dir").then_some(&config.data_dir))?;
-    let listener = listen(is_said("listen").then_some(config.listen)).await?;
+    let is_listen_said = matches.value_source("listen") != Some(ValueSource::DefaultValue);
+    let listener = listen(is_listen_said.then_some(config.listen)).await?;
     let fakes = Fakes::start().await;
     let log = if is_said("log") { config.log.clone() } else { "warn".into() };
     let config = settings::pointed_at(&fakes, config, folder.clone(), listener.local_addr()?, log);
@@ -133,8 +134,9 @@ fn folder(named: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
 async fn listen(wanted: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     if let Some(address) = wanted {
         let bound = TcpListener::bind(address).await;
-        return bound
-            .with_context(|| format!("{address} cannot be listened on; leave --listen out, and a free one is used"));
+        return bound.with_context(|| {
+            format!("{address} cannot be listened on; leave LISTEN and --listen out, and a free port is used")
+        });
     }
     match TcpListener::bind(("127.0.0.1", PORT)).await {
         Ok(listener) => Ok(listener),

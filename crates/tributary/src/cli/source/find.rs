@@ -1,9 +1,10 @@
 //! Finds the source that is meant, and says what its state does not allow.
 
-use anyhow::Context as _;
 use domain::{Caller, SourceId, SourceStatus};
 use engine::{ActError, Env, sources};
 use store::sources::Source;
+
+use super::super::pick::{self, Choice, Kind};
 
 /// The id of the source that is meant.
 pub async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<SourceId> {
@@ -11,31 +12,26 @@ pub async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Sour
 }
 
 pub async fn found(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Source> {
-    let listed = sources::list(env, caller).await?;
-    let nth = meant(&listed, text)
-        .map_err(|why| anyhow::anyhow!("{why}\n\nhint: `tributary source list` shows them with their ids"))?;
-    listed.into_iter().nth(nth).context("the source is gone")
+    meant(sources::list(env, caller).await?, text)
 }
 
-/// Finds the source that is meant: by its id or the beginning of it, else by name or provider. Disconnected ones count only where no other is.
-fn meant(listed: &[Source], text: &str) -> Result<usize, String> {
-    let wanted = text.to_lowercase();
-    let by_id = |source: &Source| wanted.len() >= 4 && source.id.to_string().starts_with(&wanted);
-    let by_name = |source: &Source| source.name.to_lowercase() == wanted || source.provider == wanted;
-    let all = |is_meant: &dyn Fn(&Source) -> bool| -> Vec<usize> {
-        let places = listed.iter().enumerate().filter(|(_, source)| is_meant(source));
-        let (live, gone): (Vec<_>, Vec<_>) =
-            places.partition(|(_, source)| source.status != SourceStatus::Disconnected);
-        let of = if live.is_empty() { gone } else { live };
-        of.into_iter().map(|(nth, _)| nth).collect()
+/// Finds the source that is meant: by its id or the beginning of it, by name or provider. Disconnected ones count only where no other is.
+fn meant(listed: Vec<Source>, text: &str) -> anyhow::Result<Source> {
+    let (gone, live): (Vec<_>, Vec<_>) =
+        listed.into_iter().partition(|source| source.status == SourceStatus::Disconnected);
+    let choices = |sources: Vec<Source>| -> Vec<Choice<Source>> {
+        let choice = |source: Source| {
+            let (id, names) = (source.id, [Some(source.name.clone()), Some(source.provider.clone())]);
+            Choice::new(source, id, names)
+        };
+        sources.into_iter().map(choice).collect()
     };
-    let found = Some(all(&by_id)).filter(|found| !found.is_empty()).unwrap_or_else(|| all(&by_name));
-    match found.as_slice() {
-        [one] => Ok(*one),
-        [] => Err(format!("there is no source {text:?}")),
-        several => Err(format!("{} sources are meant by {text:?}", several.len())),
-    }
+    let (live, gone) = (choices(live), choices(gone));
+    let is_gone = pick::meant(&live, text).is_empty() && !pick::meant(&gone, text).is_empty();
+    pick::pick(SOURCE, if is_gone { gone } else { live }, text)
 }
+
+const SOURCE: Kind = Kind { noun: "source", plural: "sources", list: "tributary source list" };
 
 /// The error of an act on a source, with what to do about it.
 pub fn with_hint(error: ActError, id: SourceId) -> anyhow::Error {
@@ -75,13 +71,17 @@ mod tests {
             source(0x8000_0000 << 96, "Harrow Ridge", "hubspot", "disconnected"),
             source(0x9000_0000 << 96, "Other books", "quickbooks", "paused"),
         ];
-        for (text, expected) in
-            [("7f3a", Ok(0)), ("7F3B0000", Ok(1)), ("hubspot", Ok(0)), ("other BOOKS", Ok(3)), ("8000", Ok(2))]
-        {
-            assert_eq!(meant(&listed, text), expected, "{text}");
+        let found = |text: &str| {
+            let found = meant(listed.to_vec(), text).map_err(|error| error.to_string());
+            found.map(|found| listed.iter().position(|source| source.id == found.id).expect("a place"))
+        };
+        for (text, expected) in [("7f3a", 0), ("7F3B0000", 1), ("hubspot", 0), ("other BOOKS", 3), ("8000", 2)] {
+            assert_eq!(found(text), Ok(expected), "{text}");
         }
-        assert_eq!(meant(&listed, "quickbooks"), Err("2 sources are meant by \"quickbooks\"".into()));
-        assert_eq!(meant(&listed, "slack"), Err("there is no source \"slack\"".into()));
-        assert_eq!(meant(&listed, ""), Err("there is no source \"\"".into()));
+        let told = |text: &str| found(text).expect_err(text);
+        assert!(told("quickbooks").starts_with("2 sources are meant by \"quickbooks\""), "{}", told("quickbooks"));
+        assert!(told("slack").starts_with("there is no source \"slack\""));
+        assert!(told("").starts_with("there is no source \"\""));
+        assert!(told("quickboks").contains("did you mean `quickbooks`?"), "{}", told("quickboks"));
     }
 }

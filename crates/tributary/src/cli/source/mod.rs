@@ -23,7 +23,7 @@ use web::api::sources::SyncAsked;
 use self::connect::{FromStdin, dash};
 pub(super) use self::find::find;
 use self::find::{found, with_hint};
-use super::{Shared, caller, env, hinted, is_agreed, print_json, progress};
+use super::{Consent, Shared, caller, env, hinted, print_json, progress};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -52,11 +52,12 @@ enum Command {
     List,
     /// Show a source: its documents, its latest jobs, records that could not be read, events.
     Show {
-        /// Its id, the beginning of it, its name, or its provider if it has only one source.
+        #[arg(help = MEANT)]
         source: String,
     },
     /// Read changes since the last sync.
     Sync {
+        #[arg(help = MEANT)]
         source: String,
         /// Read everything, and delete here what the provider no longer has.
         #[arg(long)]
@@ -67,29 +68,39 @@ enum Command {
     },
     /// Set how often it is synced automatically.
     Every {
+        #[arg(help = MEANT)]
         source: String,
         /// Such as 15m, 6h or 1d. A day or more means at night.
         #[arg(value_parser = cadence::parse)]
         every: Duration,
     },
     /// Stop reading until resumed. A running sync stops after its page.
-    Pause { source: String },
+    Pause {
+        #[arg(help = MEANT)]
+        source: String,
+    },
     /// Continue where it stopped.
-    Resume { source: String },
+    Resume {
+        #[arg(help = MEANT)]
+        source: String,
+    },
     /// Read failed records again, in one job.
     Retry {
+        #[arg(help = MEANT)]
         source: String,
         /// One of the records that `show` lists, skipped or not. Default: all that are not skipped.
         record: Option<String>,
     },
     /// Ignore a record that could not be read.
     Skip {
+        #[arg(help = MEANT)]
         source: String,
         /// One of the records that `show` lists.
         record: String,
     },
     /// Give a source new tokens. Prints the URL to open in a browser, or reads a key.
     Reconnect {
+        #[arg(help = MEANT)]
         source: String,
         /// Read a key from stdin.
         #[arg(long, value_name = "-", value_parser = dash)]
@@ -97,15 +108,18 @@ enum Command {
     },
     /// Disconnect a source and delete everything that came from it. Shows what will be deleted, and asks.
     Forget {
+        #[arg(help = MEANT)]
         source: String,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        consent: Consent,
         /// Only disconnect it. Its documents stay.
         #[arg(long)]
         keep: bool,
     },
 }
+
+/// Help of an argument.
+const MEANT: &str = "The source's name or id, or its provider if that has only one";
 
 /// The providers that can be named.
 fn one_of() -> String {
@@ -178,7 +192,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let source = found(&env, &caller, &source).await?;
             connect::reconnect(&env, &caller, &source, key, is_json).await
         }
-        Command::Forget { source, yes, keep } => forget(&env, &caller, &source, yes, keep, is_json).await,
+        Command::Forget { source, consent, keep } => forget(&env, &caller, &source, &consent, keep, is_json).await,
     }
 }
 
@@ -254,7 +268,7 @@ async fn forget(
     env: &Env,
     caller: &Caller,
     text: &str,
-    yes: bool,
+    consent: &Consent,
     keep: bool,
     is_json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -273,8 +287,7 @@ async fn forget(
             show::who(env, &source)
         );
     }
-    if !yes && !is_agreed(if keep { "Disconnect it?" } else { "Forget all of it?" })? {
-        eprintln!("nothing was done");
+    if !consent.given(if keep { "Disconnect it?" } else { "Forget all of it?" })? {
         return Ok(ExitCode::FAILURE);
     }
     if keep {

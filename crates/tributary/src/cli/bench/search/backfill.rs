@@ -20,7 +20,7 @@ const LEAST: Duration = Duration::from_secs(30);
 const WRITERS: usize = 3;
 const BATCH: usize = 25;
 /// The upkeep tasks that take in what is written.
-const UPKEEP: [&str; 3] = ["memory", "postings", "codes"];
+const UPKEEP: [&str; 3] = ["memory", "postings", "vectors"];
 
 /// Compares hybrid searches during a backfill with the same searches `alone`.
 pub(super) async fn measure(
