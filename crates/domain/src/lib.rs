@@ -24,7 +24,7 @@ pub mod words;
 pub use activity::{ActivityType, Direction, NodeStatus, ProcessingStatus};
 pub use address::{Region, normal_address, normal_email, normal_phone};
 pub use blob::BlobKey;
-pub use caller::{Caller, Scope};
+pub use caller::{Caller, Role, Scope};
 pub use clock::Clock;
 pub use document::{DocumentType, Record};
 pub use fault::{Fault, Verdict};

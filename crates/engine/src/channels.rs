@@ -82,10 +82,7 @@ pub async fn add(env: &Env, caller: &Caller, new: NewChannel) -> Result<Opened> 
         proofs: spec.new_proofs(trimmed(new.secret)).map_err(ActError::Invalid)?,
     };
     let made = env.db.write(async |tx| channels::create(tx, &env.vault, caller.tenant_id, row).await).await;
-    let (id, secrets) = made.map_err(|error| match error.code().as_deref() {
-        Some("23503") => ActError::Invalid("there is no such person".into()),
-        _ => error.into(),
-    })?;
+    let (id, secrets) = made.map_err(no_such_person)?;
     log(caller, id, "added");
     let url = (spec.url)(&env.config.base_url(), &secrets);
     Ok(Opened { id, name, spec, url, secrets, max_per_minute })
@@ -116,16 +113,17 @@ pub async fn refusals(env: &Env, caller: &Caller, id: ChannelId, limit: i64) -> 
     Ok(refusals)
 }
 
-/// Changes the name, the limit or the settings of a channel.
+/// Changes the name, the owner, the limit or the settings of a channel. An owner has its events from now on.
 pub async fn change(env: &Env, caller: &Caller, id: ChannelId, change: ChannelChange) -> Result<()> {
     let change = ChannelChange {
         name: change.name.as_deref().map(|name| checked_name("a channel's", name).map(str::to_owned)).transpose()?,
         max_per_minute: change.max_per_minute.map(checked_limit).transpose()?,
+        person_id: change.person_id,
         auto_create_contacts: change.auto_create_contacts,
         settings: change.settings.map(checked_settings).transpose()?,
     };
-    let changed = env.db.session(async |conn| channels::change(conn, caller.tenant_id, id, change).await).await?;
-    changed.or_missing("channel")?;
+    let changed = env.db.session(async |conn| channels::change(conn, caller.tenant_id, id, change).await).await;
+    changed.map_err(no_such_person)?.or_missing("channel")?;
     log(caller, id, "changed");
     Ok(())
 }
@@ -248,6 +246,14 @@ pub async fn send_test(
         Ok(received) => Ok(Ok(received.id)),
         Err(intake::Refusal::Unverified) => Err(ActError::Conflict("the channel refused it; its page says why".into())),
         Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+/// An owner who is not there breaks a foreign key.
+fn no_such_person(error: store::Error) -> ActError {
+    match error.code().as_deref() {
+        Some("23503") => ActError::invalid("there is no such person"),
+        _ => error.into(),
     }
 }
 

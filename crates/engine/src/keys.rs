@@ -1,12 +1,13 @@
-//! A tenant's keys: listed, made, revoked; and the browser sessions that belong to keys.
+//! A tenant's keys: listed, made, revoked.
 
 use std::time::Duration;
 
 use domain::{Caller, KeyId, PersonId, Scope, Secret};
 use store::keys::Key;
-use store::{keys, people, sessions};
+use store::{keys, people};
 
 use crate::act::{OrMissing as _, checked_name};
+use crate::people::checked_email;
 use crate::{ActError, Env};
 
 /// Keys of one person for one site that are good at once: the site may be open in several tabs and on several devices, and what was claimed with
@@ -101,42 +102,6 @@ pub async fn create_for_frame(
     Ok(FrameKey { secret, revoked })
 }
 
-/// Makes a link that signs a browser in, once. The secret is in the fragment, which browsers do not send, so no log contains it.
-pub async fn new_link(env: &Env, caller: &Caller) -> Result<String, ActError> {
-    let link = env.db.write(async |tx| {
-        let key_id = keys::ensure_dashboard(tx, caller.tenant_id).await?;
-        sessions::new_link(tx, env.clock.sql(), caller.tenant_id, key_id).await
-    });
-    let link = link.await?;
-    Ok(format!("{}/signin#once={}", env.config.base_url(), link.reveal()))
-}
-
-/// Exchanges a link for a session, in one transaction: a link that is used up has made its session. None: it is not good, or no longer.
-pub async fn redeem_link(env: &Env, link: &Secret) -> Result<Option<Secret>, ActError> {
-    Ok(env.db.write(async |tx| sessions::redeem_link(tx, env.clock.sql(), link).await).await?)
-}
-
-/// Begins a browser session of the caller's key.
-pub async fn begin_session(env: &Env, caller: &Caller) -> Result<Secret, ActError> {
-    let session = env
-        .db
-        .session(async |conn| sessions::new_session(conn, env.clock.sql(), caller.tenant_id, caller.key_id).await);
-    Ok(session.await?)
-}
-
-pub async fn end_session(env: &Env, session: &Secret) -> Result<(), ActError> {
-    Ok(env.db.session(async |conn| sessions::end(conn, session).await).await?)
-}
-
-/// An e-mail address that names a person, trimmed.
-fn checked_email(text: &str) -> Result<&str, ActError> {
-    let email = text.trim();
-    if email.contains('@') && email.len() <= 254 && !email.chars().any(char::is_control) {
-        return Ok(email);
-    }
-    Err(ActError::invalid("a person is named by an e-mail address"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,15 +123,6 @@ mod tests {
             ("till", &read, Some("ann"), "a person is named by an e-mail address"),
         ] {
             assert_eq!(of(name, scopes, person).expect_err(why).to_string(), why);
-        }
-    }
-
-    #[test]
-    fn a_person_is_named_by_an_address() {
-        assert_eq!(checked_email(" ann@example.com ").expect("an address"), "ann@example.com");
-        let long = format!("{}@x", "a".repeat(253));
-        for odd in ["", "ann", "ann@exam\0ple.com", "ann@example.com\nbob@example.com", &long] {
-            assert!(checked_email(odd).is_err(), "{odd:?}");
         }
     }
 }

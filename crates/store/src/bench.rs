@@ -2,7 +2,7 @@
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::db::ConnectTo;
+use crate::connect::ConnectTo;
 use crate::memory::{HalfVec, VectorTable};
 use crate::queue::{self, Queue};
 use crate::{Error, Result};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
-use crate::db::ConnectTo;
+use crate::connect::ConnectTo;
 use crate::{Result, migrate};
 
 #[derive(Clone, Debug, Serialize)]

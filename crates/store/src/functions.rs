@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::crash::{self, Point};
-use crate::{Result, migrate};
+use crate::{Result, claims, migrate};
 
 /// A file's name without its extension, and its text.
 pub type Function = (&'static str, &'static str);
@@ -173,6 +173,7 @@ fn with_rules(sql: &str) -> String {
         ("MAX_RECOVERIES", activity::MAX_RECOVERIES.to_string()),
         ("HEARD_WITHIN", span(activity::HEARD_WITHIN)),
         ("STALE_AFTER", span(activity::STALE_AFTER)),
+        ("BUILT_IN", word(claims::BUILT_IN)),
     ];
     rules.iter().fold(sql.to_owned(), |sql, (name, value)| sql.replace(&format!("{{{{{name}}}}}"), value))
 }

@@ -21,6 +21,7 @@ pub const LATER: &[(&str, &str, &str)] = &[
     ),
     ("tributary", "activity_payloads_activity_idx", "tributary.activity_payloads (activity_id)"),
     ("public", "activities_failed_idx", "public.activities (tenant_id, created_at) where processing_status = 'failed'"),
+    ("public", "contacts_person_idx", "public.contacts (tenant_id, sales_id) where sales_id is not null"),
     ("tributary", "sessions_key_idx", "tributary.sessions (tenant_id, key_id)"),
     (
         "public",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
-use domain::{Caller, KeyId, PersonId, Scope, Secret, TenantId};
+use domain::{Caller, KeyId, PersonId, Role, Scope, Secret, TenantId};
 use rand::RngExt;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -78,7 +78,7 @@ pub async fn list(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Ke
     Ok(sqlx::query_as(
         "select k.id, k.name, k.scopes, s.email as person, k.created_at, k.last_used_at, k.revoked_at
          from tributary.api_keys k left join public.sales s on s.tenant_id = k.tenant_id and s.id = k.sales_id
-         where k.tenant_id = $1 order by k.created_at desc, k.id desc",
+         where k.tenant_id = $1 and not k.is_sign_in order by k.created_at desc, k.id desc",
     )
     .bind(tenant_id.0)
     .fetch_all(conn)
@@ -120,6 +120,14 @@ pub async fn revoke_older(
     Ok(revoked.into_iter().map(KeyId).collect())
 }
 
+/// Revokes the keys that were made for frames of a person's pages (`frame <origin>`).
+pub async fn revoke_frames(conn: &mut PgConnection, tenant_id: TenantId, person_id: PersonId) -> Result<()> {
+    let sql = "update tributary.api_keys set revoked_at = now()
+         where tenant_id = $1 and sales_id = $2 and name like 'frame %' and expires_at is not null and revoked_at is null";
+    sqlx::query(sql).bind(tenant_id.0).bind(person_id.0).execute(conn).await?;
+    Ok(())
+}
+
 /// Returns the caller of a key, if the key is valid.
 pub async fn authenticate(conn: &mut PgConnection, secret: &Secret) -> Result<Option<Caller>> {
     let row: Option<CallerRow> =
@@ -130,6 +138,21 @@ pub async fn authenticate(conn: &mut PgConnection, secret: &Secret) -> Result<Op
 /// Returns the key behind the dashboard's one-time links.
 pub async fn ensure_dashboard(conn: &mut PgConnection, tenant_id: TenantId) -> Result<KeyId> {
     ensure_unusable(conn, tenant_id, None, "dashboard", Scope::Service).await
+}
+
+/// Returns the key behind a person's browsers, created on first use. Nobody knows its secret. Only one transaction at a time may do this for a person.
+pub async fn ensure_sign_in(conn: &mut PgConnection, tenant_id: TenantId, person_id: PersonId) -> Result<KeyId> {
+    let sql = "select id from tributary.api_keys where tenant_id = $1 and sales_id = $2 and is_sign_in and revoked_at is null";
+    let known: Option<Uuid> =
+        sqlx::query_scalar(sql).bind(tenant_id.0).bind(person_id.0).fetch_optional(&mut *conn).await?;
+    if let Some(id) = known {
+        return Ok(KeyId(id));
+    }
+    // Its scopes count for nothing: the person's role does.
+    let (id, _) = create(conn, tenant_id, Some(person_id), "browser", &[Scope::Read]).await?;
+    let sql = "update tributary.api_keys set is_sign_in = true where tenant_id = $1 and id = $2";
+    sqlx::query(sql).bind(tenant_id.0).bind(id.0).execute(conn).await?;
+    Ok(id)
 }
 
 /// Returns a key of the installation itself, created on first use. Nobody knows its secret.
@@ -165,6 +188,9 @@ pub(crate) struct CallerRow {
     sales_id: Option<i64>,
     user_id: Option<Uuid>,
     scopes: Vec<String>,
+    /// The role of a person who signed in. It decides, not the scopes.
+    #[sqlx(default)]
+    role: Option<String>,
 }
 
 impl From<CallerRow> for Caller {
@@ -176,7 +202,12 @@ impl From<CallerRow> for Caller {
             key_name: row.key_name,
             person_id: row.sales_id.map(PersonId),
             user_id: row.user_id,
-            scopes: known_scopes(&row.scopes, row.key_id),
+            scopes: match &row.role {
+                // A role of a newer release allows nothing here.
+                Some(role) => role.parse().map(Role::scopes).unwrap_or_default(),
+                None => known_scopes(&row.scopes, row.key_id),
+            },
+            is_signed_in: row.role.is_some(),
             is_operator: row.is_operator,
         }
     }

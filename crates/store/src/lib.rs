@@ -11,6 +11,7 @@ pub mod blobs;
 pub mod channels;
 pub mod claims;
 pub mod clients;
+mod connect;
 pub mod contacts;
 pub mod crash;
 mod db;
@@ -50,7 +51,8 @@ pub mod workers;
 
 use std::fmt;
 
-pub use db::{ConnectTo, Db, Tx, TxOn, Within, within};
+pub use connect::ConnectTo;
+pub use db::{Db, Tx, TxOn, Within, within};
 pub use pool::Connection;
 pub use sqlx::PgConnection;
 

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
+use crate::connect::ConnectTo;
 use crate::crash::{self, Point};
-use crate::db::ConnectTo;
 use crate::functions::{self, FUNCTIONS, Function};
 use crate::{Error, Result, queue};
 
@@ -56,6 +56,11 @@ pub const MIGRATIONS: &[Migration] = files![
     "0019_postings",
     "0020_moves",
     "0021_saved_searches",
+    "0022_codes",
+    "0023_languages",
+    "0024_people",
+    "0025_sign_in",
+    "0026_channel_names",
 ];
 
 /// The schema this binary works with.
@@ -348,5 +353,9 @@ mod tests {
         files.sort();
         let listed: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.name).collect();
         assert_eq!(files, listed);
+        // A migration's version is its place in the list: one that is put between others would change theirs.
+        for (nth, name) in listed.iter().enumerate() {
+            assert!(name.starts_with(&format!("{:04}_", nth + 1)), "{name} is number {} of the list", nth + 1);
+        }
     }
 }

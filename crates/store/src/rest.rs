@@ -1,7 +1,7 @@
 //! The tables and functions that agents written for Supabase use, as PostgREST offers them. Names come from a fixed list, and values are
 //! bound. Everything runs in the caller's own transaction, so row security, column grants and triggers decide what is allowed.
 
-use domain::TenantId;
+use domain::{PersonId, TenantId};
 use serde_json::{Map, Value};
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 use uuid::Uuid;
@@ -13,6 +13,8 @@ use crate::{Error, Result, claims};
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static [(&'static str, &'static str)],
+    /// Whether a caller sees only the row of its own person, whatever else it may read.
+    pub is_own: bool,
     /// Whether what was just written to a row is worth a notice, as SQL.
     is_news: &'static str,
 }
@@ -48,6 +50,7 @@ pub const TABLES: &[Table] = &[
             ("created_at", "timestamptz"),
             ("updated_at", "timestamptz"),
         ],
+        is_own: false,
         is_news: "true",
     },
     Table {
@@ -65,7 +68,26 @@ pub const TABLES: &[Table] = &[
             ("concurrency", "int4"),
             ("created_at", "timestamptz"),
         ],
+        is_own: false,
         is_news: "t.shown_at = t.last_heartbeat",
+    },
+    // Only read: an agent asks who it is.
+    Table {
+        name: "sales",
+        columns: &[
+            ("id", "int8"),
+            ("user_id", "uuid"),
+            ("first_name", "text"),
+            ("last_name", "text"),
+            ("email", "text"),
+            ("stale_threshold_minutes", "int4"),
+            ("allow_remote_processing", "bool"),
+            ("built_in_agent", "bool"),
+            ("processes", "text[]"),
+            ("created_at", "timestamptz"),
+        ],
+        is_own: true,
+        is_news: "false",
     },
 ];
 
@@ -125,6 +147,18 @@ pub struct Condition {
     pub operator: Operator,
     /// One value, except for `in`.
     pub values: Vec<String>,
+}
+
+impl Condition {
+    /// The row of this person in a table of people; without one no row.
+    pub fn of_person(table: &Table, person_id: Option<PersonId>) -> Option<Self> {
+        let column = table.column("id")?;
+        let (operator, value) = match person_id {
+            Some(id) => (Operator::Eq, id.to_string()),
+            None => (Operator::Is, "null".to_owned()),
+        };
+        Some(Self { column, is_not: false, operator, values: vec![value] })
+    }
 }
 
 /// A parsed query.

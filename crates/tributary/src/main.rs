@@ -34,7 +34,7 @@ fn end_with_the_reader() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let said = panic.payload_as_str().unwrap_or_default();
-        if said.starts_with("failed printing to stdout") && said.contains("Broken pipe") {
+        if said.starts_with("failed printing to std") && said.contains("Broken pipe") {
             std::process::exit(141);
         }
         others(panic);

@@ -14,5 +14,4 @@ mod server;
 mod terms;
 mod ui;
 
-pub use api::router::openapi;
 pub use server::serve;

@@ -102,11 +102,12 @@ impl Service {
 
     /// Returns the body of a successful answer. `fill` writes the request and is called for every try.
     async fn ask(&self, fill: impl Fn(RequestBuilder) -> RequestBuilder) -> Result<Vec<u8>, Trouble> {
-        let ask_once = move || {
-            let request = fill(self.request());
-            async move { self.read(self.send(request).await?).await }
-        };
-        self.retried(ask_once).await
+        self.retried(|| self.ask_once(&fill)).await
+    }
+
+    /// The same without another try, for somebody who waits and can go on without an answer.
+    async fn ask_once(&self, fill: impl Fn(RequestBuilder) -> RequestBuilder) -> Result<Vec<u8>, Trouble> {
+        self.read(self.send(fill(self.request())).await?).await
     }
 
     /// Returns a successful answer whose body has yet to come. Nothing is retried once it begins.

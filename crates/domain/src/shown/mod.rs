@@ -1,7 +1,9 @@
 //! Text for people, on a page or in a terminal: numbers, times and sizes in words, and text from outside made safe to show.
 
+mod device;
 mod numbers;
 
+pub use device::device;
 pub use numbers::{bytes, counted, dollars, duration, interval, money, number, plural, rate, relative, span};
 
 /// Shows text on one line. Characters that are invisible or change the reading direction are shown instead of applied, so that no text
@@ -41,6 +43,12 @@ pub fn clipped(text: &str, most: usize) -> String {
 
 fn mark(out: &mut String, c: char) {
     out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+}
+
+/// A sentence begins with a capital letter.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

@@ -84,6 +84,20 @@ impl Exact {
         self.wanted.iter().any(|wanted| matches!(wanted.form, Form::Phrase(_)))
     }
 
+    /// The words of each quoted phrase, in small letters and normal form.
+    pub fn phrases(&self) -> impl Iterator<Item = impl Iterator<Item = &str>> {
+        self.wanted.iter().filter_map(|wanted| match &wanted.form {
+            Form::Phrase(words) => Some(words.split(' ')),
+            _ => None,
+        })
+    }
+
+    /// Whether these are all quoted phrases, given as [`Looked::phrases`].
+    pub fn are_all(&self, phrases: u8) -> bool {
+        let all = (0..).zip(&self.wanted).filter(|(_, wanted)| matches!(wanted.form, Form::Phrase(_)));
+        all.fold(0, |all, (nth, _)| all | 1 << nth) == phrases
+    }
+
     /// Other spellings that a search by keyword should look for too.
     pub fn spellings(&self) -> impl Iterator<Item = &str> {
         self.wanted.iter().flat_map(|wanted| wanted.spellings.iter().map(String::as_str))
@@ -91,28 +105,28 @@ impl Exact {
 
     /// Looks for all of it in a title and a text.
     pub fn look(&self, title: Option<&str>, text: &str) -> Looked<'_> {
+        let mut looked = Looked::default();
         if self.wanted.is_empty() {
-            return Looked { found: Vec::new(), has_all_phrases: true };
+            return looked;
         }
         let both = Text::of(title.unwrap_or_default(), text);
-        let (mut found, mut has_all_phrases) = (Vec::new(), true);
-        for wanted in &self.wanted {
-            match both.has(&wanted.form) {
-                true => found.push(wanted.written.as_str()),
-                false => has_all_phrases &= !matches!(wanted.form, Form::Phrase(_)),
+        for (nth, wanted) in (0..).zip(&self.wanted) {
+            if both.has(&wanted.form) {
+                looked.found.push(wanted.written.as_str());
+                looked.phrases |= u8::from(matches!(wanted.form, Form::Phrase(_))) << nth;
             }
         }
-        Looked { found, has_all_phrases }
+        looked
     }
 }
 
 /// The exact parts of a question that a text has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looked<'a> {
     /// The parts that it has, as the question writes them.
     pub found: Vec<&'a str>,
-    /// Whether it has everything that stood in quotation marks.
-    pub has_all_phrases: bool,
+    /// The quoted phrases that it has, one bit each: a document has what its chunks have together.
+    pub phrases: u8,
 }
 
 /// A title and a text, ready to be looked through.
@@ -418,12 +432,18 @@ mod tests {
         let exact = Exact::of("\"spare key\" 2041", None);
         assert!(exact.has_phrases());
         let looked = exact.look(Some("The spare key"), "hangs there");
-        assert_eq!((looked.found, looked.has_all_phrases), (vec!["spare key"], true));
+        assert_eq!((looked.found, exact.are_all(looked.phrases)), (vec!["spare key"], true));
         let looked = exact.look(None, "2041, a spare. Key");
-        assert_eq!((looked.found.len(), looked.has_all_phrases), (2, true), "punctuation does not part words");
+        assert_eq!((looked.found.len(), exact.are_all(looked.phrases)), (2, true), "punctuation does not part words");
         let looked = exact.look(Some("spare"), "key 2041");
-        assert_eq!((looked.found, looked.has_all_phrases), (vec!["2041"], false), "a title and a text are two");
-        assert!(Exact::of("spare key", None).look(None, "anything").has_all_phrases);
+        assert_eq!((looked.found, exact.are_all(looked.phrases)), (vec!["2041"], false), "a title and a text are two");
+        let none = Exact::of("spare key", None);
+        assert!(none.are_all(none.look(None, "anything").phrases) && none.phrases().count() == 0);
+        let two = Exact::of("2041 \"spare key\" and „Late Delivery“", None);
+        let words: Vec<Vec<&str>> = two.phrases().map(Iterator::collect).collect();
+        assert_eq!(words, [["spare", "key"], ["late", "delivery"]]);
+        let [one, other] = ["a spare key", "a late delivery"].map(|text| two.look(None, text).phrases);
+        assert!(!two.are_all(one) && !two.are_all(other) && two.are_all(one | other), "in two texts");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use domain::{Fault, Notice, Op, SourceId, SourceStatus, TenantId};
 use serde::{Deserialize, Serialize};
 use store::crash::{self, Point};
 use store::forgotten::{self, Bite, BiteCursor, Subject};
-use store::memory::{maintain, postings};
+use store::memory::{VectorTable, codes, maintain, postings};
 use store::{sources, tenants};
 use uuid::Uuid;
 
@@ -106,6 +106,7 @@ impl Removal<'_> {
             }
             if gone == 0 {
                 self.purge_postings().await?;
+                self.purge_codes().await?;
                 if let Some(outcome) = self.finish().await? {
                     return Ok(outcome);
                 }
@@ -121,6 +122,20 @@ impl Removal<'_> {
         for id in ids {
             let mut step = self.lease.begin_step(self.env).await?;
             postings::merge(&mut step, self.tenant_id, &[id]).await?;
+            crash::at(Point::ForgetBeforeCommit)?;
+            step.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the tenant's codes anew, each segment in a commit of its own, without those of what is gone: a code tells nearly what its vector tells.
+    async fn purge_codes(&self) -> Result<(), Fault> {
+        let mut conn = self.env.db.acquire().await?;
+        let segments = codes::segments(&mut conn, self.tenant_id).await?;
+        drop(conn);
+        for (model, id) in segments {
+            let mut step = self.lease.begin_step(self.env).await?;
+            codes::merge(&mut step, self.tenant_id, &VectorTable::new(&model)?, &[id]).await?;
             crash::at(Point::ForgetBeforeCommit)?;
             step.commit().await?;
         }

@@ -30,6 +30,7 @@ async fn killed_at_every_crash_point_every_item_has_exactly_one_effect() {
         "blob.",
         "remember.",
         "postings.",
+        "codes.",
         "reembed.",
         "agent.",
         "pull.",

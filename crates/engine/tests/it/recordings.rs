@@ -55,7 +55,7 @@ impl Studio {
     async fn channel(&self, provider: &str) -> Uuid {
         let new = NewChannel {
             provider: provider.to_owned(),
-            name: "a channel".to_owned(),
+            name: Uuid::now_v7().to_string(),
             secret: Some(Secret::new(TOKEN)),
             ..NewChannel::default()
         };

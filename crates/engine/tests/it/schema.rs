@@ -103,7 +103,7 @@ async fn every_statement_file_is_valid_in_the_role_that_runs_it() {
     let world = World::new().await;
     let mut conn = world.conn().await;
     store::memory::ensure_model(&mut conn, "fast_256", 256, 0.5).await.expect("a table of vectors");
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/src/sql");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../store/src/sql");
     let mut n = 0;
     for entry in std::fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
@@ -203,26 +203,27 @@ async fn a_sign_in_link_works_once_and_not_for_long() {
     let key = store::keys::ensure_dashboard(&mut conn, world.tenant_id).await.expect("a key");
     assert_eq!(store::keys::ensure_dashboard(&mut conn, world.tenant_id).await.expect("the same"), key);
     let clock = &world.env.clock;
-    let link = store::sessions::new_link(&mut conn, clock.sql(), world.tenant_id, key).await.expect("a link");
-    let session =
-        store::sessions::redeem_link(&mut conn, clock.sql(), &link).await.expect("an answer").expect("a session");
+    let browser = store::sessions::Browser::default();
+    let (link, _) = store::sessions::new_link(&mut conn, clock.sql(), world.tenant_id, key, 15).await.expect("a link");
+    let redeemed = store::sessions::redeem_link(&mut conn, clock.sql(), &link, &browser).await.expect("an answer");
+    let session = redeemed.expect("a session").secret;
     assert!(
-        store::sessions::redeem_link(&mut conn, clock.sql(), &link).await.expect("an answer").is_none(),
+        store::sessions::redeem_link(&mut conn, clock.sql(), &link, &browser).await.expect("an answer").is_none(),
         "it worked twice"
     );
-    assert!(store::sessions::caller(&mut conn, clock.sql(), &session).await.expect("an answer").is_some());
+    assert!(store::sessions::caller(&mut conn, clock.sql(), &session, None).await.expect("an answer").is_some());
     assert!(
-        store::sessions::caller(&mut conn, clock.sql(), &link).await.expect("an answer").is_none(),
+        store::sessions::caller(&mut conn, clock.sql(), &link, None).await.expect("an answer").is_none(),
         "a link is no session"
     );
-    let late = store::sessions::new_link(&mut conn, clock.sql(), world.tenant_id, key).await.expect("a link");
+    let (late, _) = store::sessions::new_link(&mut conn, clock.sql(), world.tenant_id, key, 15).await.expect("a link");
     clock.advance(chrono::TimeDelta::hours(13));
     assert!(
-        store::sessions::redeem_link(&mut conn, clock.sql(), &late).await.expect("an answer").is_none(),
+        store::sessions::redeem_link(&mut conn, clock.sql(), &late, &browser).await.expect("an answer").is_none(),
         "it outlived its time"
     );
     assert!(
-        store::sessions::caller(&mut conn, clock.sql(), &session).await.expect("an answer").is_none(),
+        store::sessions::caller(&mut conn, clock.sql(), &session, None).await.expect("an answer").is_none(),
         "the session did too"
     );
 }

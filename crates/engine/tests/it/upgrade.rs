@@ -11,7 +11,7 @@ use testkit::cluster::Database;
 use testkit::{Cluster, World};
 use uuid::Uuid;
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/schema-11");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fixtures/schema-11");
 
 /// The migrations of schema 11 as they were: today's files where nothing has changed, else the fixtures. (The upgrade refuses a fixture whose hash
 /// is not an accepted one.)

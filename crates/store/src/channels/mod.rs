@@ -12,9 +12,9 @@ use uuid::Uuid;
 pub use refusals::{NewRefusal, Refusal, Refusing, add_refusals, refusals, refusing};
 pub use secrets::{Proofs, Retiring, Secrets, replace_secrets, secrets};
 
-use crate::Result;
 use crate::keys::{hash, new_secret};
 use crate::vault::Vault;
+use crate::{OnConstraint as _, Result};
 
 /// A channel to create.
 pub struct NewChannel<'a> {
@@ -71,6 +71,10 @@ pub struct Opened {
     pub secrets: Secrets,
 }
 
+/// Two channels of a tenant cannot have one name.
+const NAME_KEY: &str = "ingestion_providers_name_key";
+const IS_NAMED: &str = "a channel has that name already";
+
 /// Creates a channel, the source of its documents, and its secrets.
 pub async fn create(
     conn: &mut PgConnection,
@@ -101,7 +105,8 @@ pub async fn create(
     .bind(new.auto_create_contacts)
     .bind(sqlx::types::Json(&new.settings))
     .execute(&mut *conn)
-    .await?;
+    .await
+    .on_constraint(NAME_KEY, IS_NAMED)?;
     vault.put(conn, tenant_id, id.0, &secrets.sealed()).await?;
     Ok((id, secrets))
 }
@@ -166,6 +171,8 @@ pub struct ChannelChange {
     pub name: Option<String>,
     /// Verified requests a minute; `Some(None)`: no limit.
     pub max_per_minute: Option<Option<i32>>,
+    /// The owner of its events from now on; `Some(None)`: they are everyone's.
+    pub person_id: Option<Option<PersonId>>,
     pub auto_create_contacts: Option<bool>,
     pub settings: Option<Settings>,
 }
@@ -178,8 +185,11 @@ pub async fn change(
     change: ChannelChange,
 ) -> Result<bool> {
     let changed = sqlx::query(
-        "update public.ingestion_providers set name = coalesce($3, name), auto_create_contacts = coalesce($4, auto_create_contacts),
-             config = coalesce($5, config), max_per_minute = case when $6 then $7 else max_per_minute end
+        "with named as (
+             update public.connected_sources set name = $3 where $3 is not null and tenant_id = $1 and id = $2 and provider = 'channel')
+         update public.ingestion_providers set name = coalesce($3, name), auto_create_contacts = coalesce($4, auto_create_contacts),
+             config = coalesce($5, config), max_per_minute = case when $6 then $7 else max_per_minute end,
+             sales_id = case when $8 then $9 else sales_id end
          where tenant_id = $1 and id = $2",
     )
     .bind(tenant_id.0)
@@ -189,8 +199,11 @@ pub async fn change(
     .bind(change.settings.map(sqlx::types::Json))
     .bind(change.max_per_minute.is_some())
     .bind(change.max_per_minute.flatten())
+    .bind(change.person_id.is_some())
+    .bind(change.person_id.flatten().map(|person| person.0))
     .execute(conn)
-    .await?;
+    .await
+    .on_constraint(NAME_KEY, IS_NAMED)?;
     Ok(changed.rows_affected() == 1)
 }
 

@@ -61,7 +61,7 @@ impl Office {
         sqlx::query_scalar(sql).fetch_one(&mut *self.world.conn().await).await.expect("a number")
     }
 
-    async fn run(&self, sql: &'static str) {
+    pub async fn run(&self, sql: &'static str) {
         sqlx::raw_sql(sql).execute(&mut *self.world.conn().await).await.expect("done");
     }
 
@@ -73,13 +73,13 @@ impl Office {
 }
 
 /// `agent.mjs` in a process, and its ledger.
-struct Agent {
+pub struct Agent {
     child: Child,
     ledger: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Agent {
-    fn start(office: &Office, what: &str, key: &Secret, name: &str, last: &str, work_ms: u32) -> Self {
+    pub fn start(office: &Office, what: &str, key: &Secret, name: &str, last: &str, work_ms: u32) -> Self {
         let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/agent.mjs");
         let mut command = Command::new("node");
         command.args([program, what, &office.app.url, key.reveal(), name, last]).env("WORK_MS", work_ms.to_string());
@@ -94,12 +94,12 @@ impl Agent {
         Self { child, ledger }
     }
 
-    fn said(&self, event: &str) -> Vec<Value> {
+    pub fn said(&self, event: &str) -> Vec<Value> {
         let ledger = self.ledger.lock().expect("a ledger");
         ledger.iter().filter(|line| line["event"] == event).cloned().collect()
     }
 
-    async fn says(&self, event: &str, limit: Duration, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
+    pub async fn says(&self, event: &str, limit: Duration, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
         let mut found = None;
         wait_until(limit, async || {
             found = self.said(event).into_iter().find(|line| is_it(line));
@@ -131,7 +131,7 @@ impl Drop for Agent {
     }
 }
 
-const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// F40, S17.
 #[tokio::test(flavor = "multi_thread")]

@@ -169,7 +169,7 @@ async fn the_page_streams_an_answer_and_nothing_that_a_text_says_becomes_active(
 
     let browser = Browser::start().await;
     office.sign_in(&browser, "/ask").await;
-    assert!(browser.shows("Every sentence of an answer leads to where it stands", Duration::from_secs(5)).await);
+    assert!(browser.shows("Every sentence of an answer links to its source", Duration::from_secs(5)).await);
     browser.photograph("ask-empty").await;
     let field = browser.client.find(Locator::Css("#q")).await.expect("a field");
     field.send_keys("Who owes us money?").await.expect("typed");
@@ -229,7 +229,7 @@ async fn the_command_line_prints_sentences_and_where_they_stand() {
     assert!(said.contains("Copperline · note · ") && said.contains("/documents/") && said.contains("#c-"), "{said}");
     let (output, said, error) = ask(&[], &["Which unicorns breed in Atlantis?"]);
     assert!(!output.status.success() && said.is_empty(), "{said}");
-    assert!(error.contains("answers this question"), "{error}");
+    assert!(error.contains("fits this question"), "{error}");
 
     office.chat.answer(Manner::Says(json!({ "sentences": good() })));
     let (output, said, error) = ask(&model(&office.chat), &["Who owes us money?"]);

@@ -280,7 +280,7 @@ async fn the_link_that_up_prints_signs_in_once_and_errors_are_readable() {
     let second = Browser::start().await;
     second.goto(&app.link()).await;
     assert!(
-        second.shows("was used or is older", Duration::from_secs(10)).await,
+        second.shows("was used already", Duration::from_secs(10)).await,
         "a link worked twice: {}",
         second.text().await
     );
@@ -462,7 +462,11 @@ async fn an_event_is_seen_on_home_found_by_search_and_traced_to_its_original() {
     assert!(browser.text().await.contains("nothing new"), "{}", browser.text().await);
     browser.photograph("search-saved").await;
     browser.client.find(Locator::Css(".saved a")).await.expect("a link").click().await.expect("a click");
-    assert!(browser.shows("nothing new since", Duration::from_secs(5)).await, "{}", browser.text().await);
+    assert!(
+        browser.shows("nothing new; last marked as seen", Duration::from_secs(5)).await,
+        "{}",
+        browser.text().await
+    );
     browser.goto(&format!("{}/search?q=zebra&type=note", app.url)).await;
     assert!(browser.shows("Nothing found for", Duration::from_secs(5)).await, "{}", browser.text().await);
     browser.photograph("search-none").await;

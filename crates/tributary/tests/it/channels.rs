@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::{Caller, ChannelId, Clock, Scope, Secret};
+use domain::{ChannelId, Clock, Scope, Secret};
 use engine::channels::NewChannel;
 use engine::intake::providers::twilio::sign as sign_twilio;
 use futures_util::{StreamExt as _, stream};
@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::app::{App, Folder, client, command, free_port, resident_kb, run};
 use crate::intake::{MASTER_KEY, new_channel};
+use crate::names::open_channel;
 
 pub const PUBLIC_URL: &str = "https://hear.example.com";
 pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -54,9 +55,7 @@ impl House {
     }
 
     pub async fn channel(&self, new: NewChannel) -> (ChannelId, Secrets) {
-        let made = engine::channels::add(&self.world.env, &Caller::local("test", self.world.tenant_id, false), new)
-            .await
-            .expect("a channel");
+        let made = open_channel(&self.world, self.world.tenant_id, new).await;
         (made.id, made.secrets)
     }
 

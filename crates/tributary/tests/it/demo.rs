@@ -5,18 +5,19 @@ use std::time::Duration;
 use rustix::process::Signal;
 use testkit::wait_until;
 
-use crate::app::{App, Folder, command, free_port};
+use crate::app::{App, Folder, command, free_port, get};
 
 const SOON: Duration = Duration::from_secs(60);
 
 /// A demonstration that plays, with the ids of its workers.
 async fn playing(folder: &Folder) -> (App, Vec<u32>) {
     let port = free_port();
-    let listen = format!("127.0.0.1:{port}");
-    let args = ["demo", "--listen", &listen, "--data-dir", folder.0.to_str().expect("a path")];
+    // The port is in LISTEN.
+    let args = ["demo", "--data-dir", folder.0.to_str().expect("a path")];
     let demo = App::spawn(command(&folder.0, port), &args, port);
     let has_workers = wait_until(SOON, async || workers(demo.pid()).len() == 2).await;
     assert!(has_workers, "it does not play:\n{}", demo.printed());
+    assert_eq!(get(&demo.url, "/healthz").await.0, 200, "it listens elsewhere:\n{}", demo.printed());
     let workers = workers(demo.pid());
     (demo, workers)
 }

@@ -126,7 +126,8 @@ async fn a_token_that_was_made_for_something_else_opens_no_endpoint() {
     let session = cookie.split_once('=').expect("a cookie").1.to_owned();
     let mut conn = world.conn().await;
     let dashboard = keys::ensure_dashboard(&mut conn, world.tenant_id).await.expect("a key");
-    let link = store::sessions::new_link(&mut conn, None, world.tenant_id, dashboard).await.expect("a link");
+    let made = store::sessions::new_link(&mut conn, None, world.tenant_id, dashboard, 15).await;
+    let (link, _) = made.expect("a link");
     let (_, opens) = crate::intake::add_channel(world, world.tenant_id, None).await;
     let all = [Scope::Service];
     let hour = Some(std::time::Duration::from_secs(3_600));

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use domain::{ActivityId, Caller, ChannelId, Scope, Secret, TenantId};
+use domain::{ActivityId, ChannelId, Scope, Secret, TenantId};
 use engine::channels::NewChannel;
 use futures_util::{StreamExt as _, stream};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -15,6 +15,7 @@ use testkit::{World, wait_until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::app::{App, Folder, client, command, free_port, get, run};
+use crate::names::open_channel;
 
 /// The world's own master key, so that the server can open what the test sealed.
 pub const MASTER_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
@@ -75,8 +76,7 @@ pub fn new_channel(provider: &str) -> NewChannel {
 
 pub async fn add_channel(world: &World, tenant_id: TenantId, max_per_minute: Option<i32>) -> (ChannelId, Opens) {
     let new = NewChannel { max_per_minute: Some(max_per_minute), ..new_channel("generic") };
-    let made =
-        engine::channels::add(&world.env, &Caller::local("test", tenant_id, false), new).await.expect("a channel");
+    let made = open_channel(world, tenant_id, new).await;
     let proof = |name: &str| made.secrets.proofs.get(name).cloned().expect("a secret");
     let (webhook_secret, bearer) = (proof("webhook_secret"), proof("bearer"));
     (made.id, Opens { ingestion_key: made.secrets.ingestion_key, webhook_secret, bearer })
@@ -480,8 +480,8 @@ async fn a_channel_is_added_by_command_and_the_printed_line_sends() {
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
     assert!(said.contains(shown["url"].as_str().expect("a url")), "{shown}");
     assert!(!listed.contains(shown["webhook_secret"].as_str().expect("a secret")));
-    for (verb, done) in [("disable", "disabled"), ("enable", "enabled"), ("delete", "deleted")] {
-        let (output, said, error) = ask(&["channel", verb, id]);
+    for (words, done) in [(&["disable"][..], "disabled"), (&["enable"], "enabled"), (&["delete", "--yes"], "deleted")] {
+        let (output, said, error) = ask(&[&["channel"][..], words, &[id]].concat());
         assert!(output.status.success() && said.contains(done), "{said}{error}");
     }
     let (gone, _, said) = ask(&["channel", "disable", id]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use testkit::{Cluster, stays_true, wait_until};
 
-use crate::app::{App, Folder, command, free_port, get, resident_kb, run};
+use crate::app::{App, Folder, client, command, free_port, get, resident_kb, run};
 use crate::crashes::{is_accepting, postmaster, recovery, sessions};
 
 /// The same command from a shell with a low soft limit on open files.
@@ -36,9 +36,19 @@ async fn up_starts_answers_is_found_by_a_second_up_and_stops() {
     assert!(app.link().contains("/signin#once="));
     assert!(most_files(app.pid()) > 256, "a shell's limit on open files is kept");
 
-    let (second, said, _) = run(command(&folder.0, port).arg("up"));
-    assert!(second.status.success());
-    assert_eq!(said, format!("already running: http://127.0.0.1:{port}\n"));
+    // It says where the first one is, whatever itself was told, and how to sign in there.
+    let (second, said, error) = run(command(&folder.0, free_port()).arg("up"));
+    assert!(second.status.success(), "{error}");
+    let (running, link) = said.split_once('\n').expect("two lines");
+    assert_eq!(running, format!("already running: http://127.0.0.1:{port}"));
+    let link = link.trim().strip_prefix("Sign in (once, within 15 minutes): ").expect("a link");
+    let (page, secret) = link.split_once("#once=").expect("a secret");
+    assert_eq!(page, format!("http://127.0.0.1:{port}/signin"));
+    let form = [("once", secret)];
+    let redeemed =
+        client().post(format!("{}/signin/once", app.url)).header("origin", &app.url).form(&form).send().await;
+    let redeemed = redeemed.expect("an answer");
+    assert!(redeemed.headers().contains_key("set-cookie"), "the link does not sign in: {redeemed:?}");
     // It answers before its worker has registered.
     let mut said = String::new();
     let is_well = wait_until(Duration::from_secs(20), async || {
@@ -461,7 +471,7 @@ async fn what_is_not_ours_is_left_alone() {
         .expect("a pid file");
     let app = App::start(command(&folder.0, port), &["up"], port).await;
     let (_, said, _) = run(command(&folder.0, port).arg("up"));
-    assert_eq!(said, format!("already running: http://127.0.0.1:{port}\n"));
+    assert!(said.starts_with(&format!("already running: http://127.0.0.1:{port}\n")), "{said}");
     assert!(run(command(&folder.0, port).arg("down")).0.status.success());
     drop(app);
     assert!(innocent.try_wait().expect("a child").is_none(), "a stranger was ended");

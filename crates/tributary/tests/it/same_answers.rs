@@ -38,6 +38,8 @@ async fn the_command_line_prints_what_the_api_answers() {
     ask("POST", "/channels", json!({ "name": "shop", "provider": "generic" })).await;
     let contact = json!({ "email": "ann@example.com", "first_name": "Ann" });
     let contact = ask("POST", "/contacts", contact).await["id"].to_string();
+    let person = json!({ "email": "bea@example.com", "first_name": "Bea", "built_in_agent": true });
+    let person = ask("POST", "/people", person).await["id"].to_string();
     let job = ask("GET", "/jobs?limit=1", Value::Null).await["jobs"][0]["id"].as_str().expect("an id").to_owned();
     let documents = ask("GET", "/documents?limit=1", Value::Null).await;
     let document = documents["documents"][0]["id"].as_str().expect("an id").to_owned();
@@ -57,6 +59,8 @@ async fn the_command_line_prints_what_the_api_answers() {
         (&format!("/documents/{document}"), &["document", "show", &document]),
         ("/clients?limit=3", &["client", "list", "--limit", "3"]),
         (&format!("/clients/{client}"), &["client", "show", &client]),
+        ("/people", &["person", "list"]),
+        (&format!("/people/{person}"), &["person", "show", "bea@example.com"]),
         ("/contacts", &["contact", "list"]),
         (&format!("/contacts/{contact}"), &["contact", "show", &contact]),
         ("/activities", &["activity", "list"]),

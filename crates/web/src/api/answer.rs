@@ -9,6 +9,7 @@ use axum::http::header::ACCEPT;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
+use domain::shown::dollars;
 use engine::memory::answer::{self, Answer, Asking, Place, Running};
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ const MOST_OF_TENANT: usize = 8;
 
 /// A question.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Question {
     /// In any words, up to 2,000 characters.
     #[schema(example = "Who owes us money?")]
@@ -39,6 +41,7 @@ pub(crate) struct Question {
 
 /// The documents that the answer may rest on.
 #[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct AnswerFilters {
     /// Only documents of this source.
     source: Option<Uuid>,
@@ -54,6 +57,12 @@ pub(crate) struct AnswerFilters {
     until: Option<Moment>,
     /// Only what is known to be from or to this contact.
     contact: Option<i64>,
+    /// Only what is about this client.
+    client: Option<Uuid>,
+    /// Only activities of this person, and documents of their contacts.
+    person: Option<i64>,
+    /// Only what came by this channel.
+    channel: Option<Uuid>,
 }
 
 impl Question {
@@ -67,6 +76,9 @@ impl Question {
                 since: filters.since.map(Moment::begins),
                 until: filters.until.map(Moment::ends),
                 contact: filters.contact,
+                client: filters.client,
+                person: filters.person,
+                channel: filters.channel,
                 ..Filters::default()
             },
         }
@@ -140,6 +152,9 @@ pub(crate) struct Cost {
     output_tokens: u64,
     /// Millionths of a dollar.
     cost_micros: i64,
+    /// The same in dollars, as pages show it.
+    #[schema(example = "$0.01")]
+    said: String,
     /// The service did not say how many tokens there were.
     is_estimate: bool,
 }
@@ -161,7 +176,7 @@ struct Refused {
 }
 
 /// Answers a question in sentences that each cite a document. With `Accept: text/event-stream` each comes as soon as it is known to hold: the
-/// events are `sentence`, `refused` if there is no answer, and `done` with the cost.
+/// events are `sentence`, `refused` if there is no answer, `done` with the cost, and `failed`: ask again. A stream without `done` broke off.
 #[utoipa::path(post, path = "/api/v1/answer", tag = "memory", request_body = Question,
     responses((status = 200, content((Answered = "application/json"), (Sentence = "text/event-stream"))), (status = 400, body = Problem),
         (status = 429, body = Problem, description = "The key or its tenant has enough answers under way")))]
@@ -250,6 +265,7 @@ impl Answered {
                 input_tokens: cost.input_tokens,
                 output_tokens: cost.output_tokens,
                 cost_micros: cost.micros,
+                said: dollars(cost.micros),
                 is_estimate: cost.is_estimate,
             }),
         }

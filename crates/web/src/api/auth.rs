@@ -12,7 +12,7 @@ use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, Method};
-use domain::{KeyId, Scope, Secret};
+use domain::{KeyId, PersonId, Scope, Secret};
 use engine::intake::{PerMinute, network};
 use tokio::sync::Semaphore;
 
@@ -97,6 +97,11 @@ impl Callers {
         self.lock().retain(|_, known| known.caller.key_id != key_id);
     }
 
+    /// Forgets what a person may do, whose role was changed.
+    pub fn forget_person(&self, person_id: PersonId) {
+        self.lock().retain(|_, known| known.caller.person_id != Some(person_id));
+    }
+
     /// Whether this was somebody's when it was last looked up, however long ago.
     fn was_known(&self, hash: &[u8; 32]) -> bool {
         self.lock().contains_key(hash)
@@ -127,14 +132,14 @@ pub(crate) async fn authenticate(
         return Ok(Some(caller));
     }
     if app.callers.was_known(&hash) {
-        return look_up(app, credential, hash).await;
+        return look_up(app, credential, hash, Some(address)).await;
     }
     let _turn = app.callers.strangers.acquire().await;
     let whose = (std::mem::discriminant(credential), network(address));
     if app.callers.wrong.is_over(&whose, MOST_WRONG).is_some() {
         return Err(ApiError::TooManyFailures);
     }
-    let found = look_up(app, credential, hash).await?;
+    let found = look_up(app, credential, hash, Some(address)).await?;
     if found.is_none() {
         let _ = app.callers.wrong.count(whose, MOST_WRONG); // the next one is told
     }
@@ -143,14 +148,21 @@ pub(crate) async fn authenticate(
 
 /// Asks the database whether a credential is still good, past the cache: for what lasts, such as an event stream.
 pub(crate) async fn authenticate_anew(app: &App, credential: &Credential) -> Result<bool, ApiError> {
-    Ok(look_up(app, credential, hash(credential)).await?.is_some())
+    Ok(look_up(app, credential, hash(credential), None).await?.is_some())
 }
 
-async fn look_up(app: &App, credential: &Credential, hash: [u8; 32]) -> Result<Option<Arc<domain::Caller>>, ApiError> {
-    let asked = Instant::now();
+async fn look_up(
+    app: &App,
+    credential: &Credential,
+    hash: [u8; 32],
+    address: Option<IpAddr>,
+) -> Result<Option<Arc<domain::Caller>>, ApiError> {
+    let (asked, address) = (Instant::now(), address.map(|address| address.to_string()));
     let found = app.env.db.within(AUTH_LIMIT).session(async |conn| match credential {
         Credential::Key(secret) => store::keys::authenticate(conn, secret).await,
-        Credential::Session(secret) => store::sessions::caller(conn, app.env.clock.sql(), secret).await,
+        Credential::Session(secret) => {
+            store::sessions::caller(conn, app.env.clock.sql(), secret, address.as_deref()).await
+        }
     });
     let Some(caller) = found.await?.map(Arc::new) else {
         app.callers.lock().remove(&hash);
@@ -176,8 +188,11 @@ impl Caller {
 
     /// The caller with this credential.
     pub async fn with(credential: Credential, address: CallerAddress, app: &App) -> Result<Self, ApiError> {
-        let who = authenticate(app, &credential, address).await?.ok_or(ApiError::Unauthenticated)?;
-        Ok(Self { who, credential })
+        match authenticate(app, &credential, address).await? {
+            Some(who) => Ok(Self { who, credential }),
+            None if matches!(credential, Credential::Key(_)) => Err(ApiError::UnknownKey),
+            None => Err(ApiError::Unauthenticated), // a session that has ended
+        }
     }
 
     /// A browser may use its session for the API, from our own pages alone, and with the token when it changes something.
@@ -195,7 +210,19 @@ impl Caller {
         Ok(caller)
     }
 
+    /// The browser's session, as sessions are stored. None for a caller with a key.
+    pub fn session(&self) -> Option<[u8; 32]> {
+        match &self.credential {
+            Credential::Session(session) => Some(store::keys::hash(session)),
+            Credential::Key(_) => None,
+        }
+    }
+
+    /// Refuses a caller without a scope. A person has those of their role, so what a role may do on pages and in the API is decided here.
     pub fn need(&self, scope: Scope) -> Result<(), ApiError> {
+        if self.is_signed_in && !self.may(scope) {
+            return Err(ApiError::NotYourRole);
+        }
         let missing = match scope {
             Scope::Read => "the key lacks the scope `read`",
             Scope::Write => "the key lacks the scope `write`",

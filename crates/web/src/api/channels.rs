@@ -62,7 +62,7 @@ fn yes() -> bool {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddChannel {
-    /// The name of the sender.
+    /// The name of the sender. No other channel has it.
     #[schema(example = "web shop")]
     pub name: String,
     /// The sender's provider; `generic` for any that signs.
@@ -155,7 +155,8 @@ impl From<store::channels::Channel> for Channel {
 
 /// Adds a channel. Its secrets are in this answer.
 #[utoipa::path(post, path = "/api/v1/channels", tag = "channels", request_body = AddChannel,
-    responses((status = 201, body = MadeChannel), (status = 400, body = Problem), (status = 403, body = Problem)))]
+    responses((status = 201, body = MadeChannel), (status = 400, body = Problem), (status = 403, body = Problem),
+        (status = 409, body = Problem, description = "A channel has that name already")))]
 pub(crate) async fn create(
     State(app): State<App>,
     Managing(caller): Managing,
@@ -187,17 +188,23 @@ pub(crate) async fn add(app: &App, caller: &Caller, new: AddChannel) -> Result<M
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeChannel {
+    /// A name that no other channel has.
+    #[schema(example = "web shop")]
     pub name: Option<String>,
     /// Verified requests a minute; null: no limit.
     #[serde(default, deserialize_with = "given")]
     pub max_per_minute: Option<Option<i32>>,
+    /// The owner of its events from now on; null: they are everyone's.
+    #[serde(default, deserialize_with = "given")]
+    pub person_id: Option<Option<i64>>,
     pub auto_create_contacts: Option<bool>,
     pub settings: Option<ChannelSettings>,
 }
 
-/// Changes the name, the limit or the settings of a channel.
+/// Changes the name, the owner, the limit or the settings of a channel.
 #[utoipa::path(patch, path = "/api/v1/channels/{id}", tag = "channels", params(("id" = Uuid, Path)), request_body = ChangeChannel,
-    responses((status = 204), (status = 400, body = Problem), (status = 404, body = Problem)))]
+    responses((status = 204), (status = 400, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem, description = "A channel has that name already")))]
 pub(crate) async fn change(
     State(app): State<App>,
     Managing(caller): Managing,
@@ -207,6 +214,7 @@ pub(crate) async fn change(
     let change = ChannelChange {
         name: change.name,
         max_per_minute: change.max_per_minute,
+        person_id: change.person_id.map(|owner| owner.map(PersonId)),
         auto_create_contacts: change.auto_create_contacts,
         settings: change.settings.map(Settings::from),
     };

@@ -86,8 +86,10 @@ impl From<(Vec<store::contacts::Contact>, Option<i64>)> for Contacts {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddContact {
     /// An e-mail address, a telephone number, or both.
+    #[schema(example = "ann@larkfield.example")]
     pub email: Option<String>,
     pub phone_number: Option<String>,
+    #[schema(example = "Ann")]
     pub first_name: Option<String>,
     pub last_name: Option<String>,
     pub company: Option<String>,

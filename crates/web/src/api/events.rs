@@ -231,6 +231,7 @@ mod tests {
             person_id: None,
             user_id: None,
             scopes: vec![Scope::Service],
+            is_signed_in: false,
             is_operator,
         }
     }

@@ -120,7 +120,7 @@ pub(crate) async fn retry_all(
 
 /// Retries a record that could not be read, in a job of its own. A skipped record that can be read now is no longer skipped.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/retry", tag = "sources",
-    params(("id" = Uuid, Path), ("external_id" = String, Path)),
+    params(("id" = Uuid, Path), ("external_id" = String, Path, description = "The id of the record at the provider", example = "contact/51")),
     responses((status = 202, body = RetryAsked), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "The source is not synced now, or the record has no id")))]
 pub(crate) async fn retry(
@@ -143,7 +143,7 @@ fn begun(again: Again) -> Result<(StatusCode, Json<RetryAsked>), ApiError> {
 
 /// Skips a record that could not be read. It no longer counts as open.
 #[utoipa::path(post, path = "/api/v1/sources/{id}/failures/{external_id}/skip", tag = "sources",
-    params(("id" = Uuid, Path), ("external_id" = String, Path)),
+    params(("id" = Uuid, Path), ("external_id" = String, Path, description = "The id of the record at the provider", example = "contact/51")),
     responses((status = 204), (status = 404, body = Problem)))]
 pub(crate) async fn skip(
     State(app): State<App>,

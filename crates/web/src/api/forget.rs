@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
-use domain::{ContactId, SourceId};
+use domain::{ContactId, Scope, SourceId};
 use engine::{contacts, forgetting, sources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use store::forgotten::{Counted, Line};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::auth::{Reading, Writing};
+use super::auth::{Managing, Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query};
 use crate::app::App;
@@ -51,7 +51,8 @@ impl From<Counted> for Forgotten {
     }
 }
 
-/// Disconnects a source: its tokens are removed at once and nothing more is read. With `forget`, everything that came from it is deleted too.
+/// Disconnects a source: its tokens are removed at once and nothing more is read. With `forget`, everything that came from it is deleted too, which
+/// needs the scope `service`.
 #[utoipa::path(delete, path = "/api/v1/sources/{id}", tag = "sources", params(("id" = Uuid, Path), DeleteQuery),
     responses((status = 204, description = "Disconnected; its documents are kept"),
         (status = 202, body = Forgotten, description = "Disconnected; all of this is being removed"), (status = 404, body = Problem)))]
@@ -62,6 +63,7 @@ pub(crate) async fn delete(
     Query(query): Query<DeleteQuery>,
 ) -> Result<Response, ApiError> {
     if query.forget {
+        caller.need(Scope::Service)?;
         let counted = sources::forget(&app.env, &caller, SourceId(id)).await?;
         return Ok((StatusCode::ACCEPTED, Json(Forgotten::from(counted))).into_response());
     }
@@ -86,7 +88,7 @@ pub(crate) async fn count_contact(
     responses((status = 202, body = Forgotten, description = "All of this is being removed"), (status = 404, body = Problem)))]
 pub(crate) async fn forget_contact(
     State(app): State<App>,
-    Writing(caller): Writing,
+    Managing(caller): Managing,
     Path(id): Path<i64>,
 ) -> Result<(StatusCode, Json<Forgotten>), ApiError> {
     let counted = contacts::forget(&app.env, &caller, ContactId(id)).await?;

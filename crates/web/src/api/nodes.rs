@@ -77,7 +77,7 @@ pub(crate) struct ChangeNode {
     /// Whether it shall claim.
     pub enabled: Option<bool>,
     /// On how many activities at once it shall work, 1 to 64.
-    #[schema(minimum = 1, maximum = 64)]
+    #[schema(minimum = 1, maximum = 64, example = 2)]
     pub concurrency: Option<i32>,
 }
 

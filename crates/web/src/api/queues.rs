@@ -100,7 +100,7 @@ pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Re
 
 /// Items of a lane: parked ones first, then the others, each newest first.
 #[utoipa::path(get, path = "/api/v1/queues/{lane}/items", tag = "queues",
-    params(("lane" = String, Path), ItemsQuery),
+    params(("lane" = String, Path, description = "The name of the lane", example = "remember_activity"), ItemsQuery),
     responses((status = 200, body = Items), (status = 404, body = Problem)))]
 pub(crate) async fn items(
     State(app): State<App>,
@@ -114,7 +114,7 @@ pub(crate) async fn items(
 
 /// One item.
 #[utoipa::path(get, path = "/api/v1/queues/{lane}/items/{id}", tag = "queues",
-    params(("lane" = String, Path), ("id" = String, Path)),
+    params(("lane" = String, Path, description = "The name of the lane", example = "remember_activity"), ("id" = String, Path, description = "The id of the item", example = "12")),
     responses((status = 200, body = Item), (status = 404, body = Problem)))]
 pub(crate) async fn item(
     State(app): State<App>,
@@ -126,7 +126,7 @@ pub(crate) async fn item(
 
 /// Retries, skips or cancels an item.
 #[utoipa::path(post, path = "/api/v1/queues/{lane}/items/{id}/{action}", tag = "queues",
-    params(("lane" = String, Path), ("id" = String, Path), ("action" = String, Path, description = "retry, skip or cancel")),
+    params(("lane" = String, Path, description = "The name of the lane", example = "remember_activity"), ("id" = String, Path, description = "The id of the item", example = "12"), ("action" = String, Path, description = "retry, skip or cancel", example = "retry")),
     responses((status = 200, body = Acted), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "Its state does not allow it, or it moved on meanwhile")))]
 pub(crate) async fn act(

@@ -1,5 +1,5 @@
-//! The subset of PostgREST that an agent written with supabase-js uses: `/rest/v1/rpc/*`, and select, update and insert of two tables. Errors are
-//! PostgREST's object, not problems, because its clients read nothing else.
+//! The subset of PostgREST that an agent written with supabase-js uses: `/rest/v1/rpc/*`, select, update and insert of two tables, and its own row of
+//! `sales`. Errors are PostgREST's object, not problems, because its clients read nothing else.
 
 mod error;
 mod query;
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use domain::{Notice, Op, Scope};
 use serde_json::{Map, Value};
-use store::rest::{self, FUNCTIONS, Function, Table, Wanted, Written};
+use store::rest::{self, Condition, FUNCTIONS, Function, Table, Wanted, Written};
 use uuid::Uuid;
 
 pub(crate) use self::error::RestError;
@@ -113,7 +113,17 @@ pub(crate) async fn table(
     let caller = agent(&app, &headers, address).await?;
     let unknown = || RestError::new(StatusCode::NOT_FOUND, "PGRST205", format!("there is no table {name:?}"));
     let table = Table::find(&name).ok_or_else(unknown)?;
-    let wanted = parse(table, query.as_deref().unwrap_or_default())?;
+    let mut wanted = parse(table, query.as_deref().unwrap_or_default())?;
+    if table.is_own {
+        if !matches!(method, Method::GET | Method::HEAD) {
+            return Err(RestError::new(
+                StatusCode::FORBIDDEN,
+                "42501",
+                "people are changed on their page, by API or command",
+            ));
+        }
+        wanted.conditions.extend(Condition::of_person(table, caller.person_id));
+    }
     match method {
         Method::GET | Method::HEAD => select(&app, &caller, table, &wanted, &headers).await,
         Method::PATCH => update(&app, &caller, table, &wanted, &headers, object(&body)?).await,

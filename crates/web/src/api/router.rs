@@ -2,20 +2,17 @@
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Redirect};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Redirect;
 use axum::routing::{any, get, post};
-use utoipa::OpenApi as _;
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::{
     activities, alerts, answer, channels, clients, contacts, dead_letters, documents, embed, events, failures, forget,
-    health, jobs, keys, memory, nodes, queues, recordings, rest, schedules, search, searches, sources, tenants, usage,
-    webhooks, workers,
+    health, jobs, keys, memory, nodes, openapi, people, queues, recordings, rest, schedules, search, searches,
+    sessions, sources, tenants, usage, webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
@@ -25,8 +22,9 @@ use crate::{realtime, ui};
 pub(crate) fn build(app: App) -> Router {
     let body_limit = DefaultBodyLimit::max(app.env.config.request_max_bytes);
     let (api, _) = api().split_for_parts();
-    api.merge(pages())
-        .route("/api/v1/openapi.json", get(openapi_json))
+    api.route("/api/v1/openapi.json", get(openapi::serve))
+        .route_layer(from_fn(openapi::query::check))
+        .merge(pages())
         .route("/metrics", get(health::metrics))
         .route("/rest/v1/rpc/{name}", any(rest::rpc).open_to_pages())
         .route("/rest/v1/{table}", any(rest::table).open_to_pages())
@@ -39,7 +37,7 @@ pub(crate) fn build(app: App) -> Router {
 }
 
 fn api() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(Api::openapi())
+    OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(search::search))
@@ -60,6 +58,11 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(alerts::list))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
+        .routes(routes!(people::list, people::create))
+        .routes(routes!(people::one, people::change, people::remove))
+        .routes(routes!(people::invite))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::delete))
         .routes(routes!(channels::list, channels::create))
         .routes(routes!(channels::change, channels::delete))
         .routes(routes!(channels::rotate))
@@ -100,6 +103,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(usage::show))
         .routes(routes!(memory::show))
+        .routes(routes!(memory::set_language))
         .routes(routes!(memory::estimate, memory::begin, memory::cancel))
         .routes(routes!(clients::list))
         .routes(routes!(clients::one))
@@ -151,6 +155,12 @@ fn pages() -> Router<App> {
         .route("/settings/tenants", get(ui::tenants::list))
         .route("/settings/tenants/{id}", get(ui::tenants::show))
         .route("/settings/tenants/{id}/forget", post(ui::tenants::forget))
+        .route("/settings/people", get(ui::people::show).post(ui::people::create))
+        .route("/settings/people/{id}", get(ui::person::show).post(ui::person::change))
+        .route("/settings/people/{id}/link", get(ui::person::again).post(ui::person::invite))
+        .route("/settings/people/{id}/remove", post(ui::person::remove))
+        .route("/settings/sessions", get(ui::sessions::show))
+        .route("/settings/sessions/{id}/end", post(ui::sessions::end_one))
         .route("/settings/channels", get(ui::channels::show).post(ui::channels::create))
         .route("/settings/channels/{id}", get(ui::channel::show).post(ui::channel::change))
         .route("/settings/channels/{id}/rotate", post(ui::channel::rotate))
@@ -168,49 +178,7 @@ fn pages() -> Router<App> {
         .route("/static/{hash}/{name}", get(ui::assets::serve))
 }
 
-/// The API's description.
-pub fn openapi() -> utoipa::openapi::OpenApi {
+/// The routes, parameters and schemas of the API, as the handlers describe them.
+pub(super) fn openapi() -> utoipa::openapi::OpenApi {
     api().into_openapi()
-}
-
-async fn openapi_json() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], openapi().to_json().unwrap_or_default())
-}
-
-#[derive(utoipa::OpenApi)]
-#[openapi(
-    info(
-        title = "Tributary",
-        description = "Every answer that is not 2xx is a problem (RFC 9457) with the id of the request. Lists hold what belongs to the \
-                       key's tenant and nothing else; another tenant's id is answered with 404."
-    ),
-    components(schemas(Problem)),
-    modifiers(&Keys),
-    security(("key" = []), ("apikey" = []))
-)]
-struct Api;
-
-struct Keys;
-
-impl utoipa::Modify for Keys {
-    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
-        let components = openapi.components.get_or_insert_default();
-        components.add_security_scheme("key", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
-        components.add_security_scheme("brain", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
-        components.add_security_scheme("apikey", SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("apikey"))));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn every_route_of_the_api_is_described() {
-        let openapi = super::openapi();
-        assert!(openapi.paths.paths.len() >= 12);
-        for (path, item) in &openapi.paths.paths {
-            for operation in [&item.get, &item.put, &item.post, &item.patch, &item.delete].into_iter().flatten() {
-                assert!(operation.summary.is_some(), "{path} has no summary");
-            }
-        }
-    }
 }

@@ -15,7 +15,9 @@ use crate::app::App;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewDocument {
+    #[schema(example = "Ann prefers calls on Friday mornings.")]
     text: String,
+    #[schema(example = "About Ann")]
     title: Option<String>,
     /// Sent again under the same name it is the same document; without one its text is its name.
     external_id: Option<String>,

@@ -1,4 +1,4 @@
-//! The cost of a service's vectors, by month and model.
+//! The cost of services' vectors and answers, by month and model.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +17,8 @@ const MOST_ROWS: i64 = 24;
 
 #[derive(Serialize, ToSchema)]
 pub struct Usage {
-    /// The newest first. Vectors that are made on this machine cost nothing and are not among them.
+    /// The newest first. Vectors that are made on this machine cost nothing and are not among them. Answers have
+    /// no documents.
     months: Vec<UsedMonth>,
     /// The largest cost of a month (`EMBED_MONTHLY_CAP`), in millionths of a dollar; none: no cap.
     cap_micros: Option<i64>,
@@ -37,7 +38,7 @@ pub struct UsedMonth {
     cost_micros_per_1000_documents: Option<i64>,
 }
 
-/// Lists the cost of vectors by month.
+/// Lists the cost of vectors and answers by month and model.
 #[utoipa::path(get, path = "/api/v1/usage", tag = "sources", responses((status = 200, body = Usage)))]
 pub(crate) async fn show(State(app): State<App>, Reading(caller): Reading) -> Result<Json<Usage>, ApiError> {
     let months = load(&app, &caller).await?.into_iter().map(UsedMonth::from).collect();

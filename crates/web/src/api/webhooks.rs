@@ -41,7 +41,7 @@ pub(crate) struct Accepted {
 /// HMAC-SHA256>`, or Standard Webhooks) or send its bearer key. JSON, a form, multipart or plain text, up to 1 MiB (Postmark 50 MiB).
 /// `webhook-id`, else `Idempotency-Key`, else `X-GitHub-Delivery` makes a redelivery the same event, as the ids in the bodies of Twilio,
 /// Postmark, Stripe and Slack do; without one each request is a new event, and the answer says so (`X-Event-Key: none`).
-#[utoipa::path(post, path = "/ingest/{key}", tag = "webhooks", security(()), params(("key" = String, Path, description = "The channel's key")),
+#[utoipa::path(post, path = "/ingest/{key}", tag = "webhooks", security(()), params(("key" = String, Path, description = "The channel's key", example = "whk_0123456789abcdef")),
     responses((status = 202, body = Accepted), (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
         (status = 429, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn ingest(
@@ -54,7 +54,7 @@ pub(crate) async fn ingest(
 
 /// The same under its older address.
 #[utoipa::path(post, path = "/functions/v1/ingest-activity", tag = "webhooks", security(()),
-    params(("key" = String, Query, description = "The channel's key"), ("provider" = Option<String>, Query, description = "Ignored: the key decides")),
+    params(("key" = String, Query, description = "The channel's key", example = "whk_0123456789abcdef"), ("provider" = Option<String>, Query, description = "Ignored: the key decides")),
     responses((status = 202, body = Accepted), (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
         (status = 429, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn ingest_activity(

@@ -260,7 +260,7 @@ impl Session {
         let shown = Credential::Key(Secret::new(token.trim()));
         let caller = rest::agent_with(&self.app, Some(shown), self.address).await?;
         if caller.tenant_id != self.caller.tenant_id {
-            return Err(ApiError::Unauthenticated.into());
+            return Err(ApiError::UnknownKey.into());
         }
         self.caller = caller;
         Ok(())

@@ -1,4 +1,5 @@
-// The one script: signs in with a one-time link, keeps ages true, and keeps the parts marked data-live up to date.
+// The script of every page: signs in with a one-time link, keeps ages true, searches while one types, and keeps the parts marked data-live
+// up to date. The Ask page also has ask.js.
 "use strict";
 
 // ---- a one-time link: its secret is in the fragment, which no server sees; out of the address before anything else happens
@@ -67,6 +68,12 @@ const asked = document.querySelector("form[data-search]");
 if (asked) {
   let request = null;
   let planned = null;
+  const fail = () => {
+    const line = document.createElement("p");
+    line.className = "flash";
+    line.textContent = "This could not be searched. Press Enter to try again.";
+    document.getElementById("results").replaceChildren(line);
+  };
   const ask = async () => {
     const fields = [...new FormData(asked)].filter(([, value]) => value.trim() !== "");
     const where = `${asked.getAttribute("action")}${fields.length ? `?${new URLSearchParams(fields)}` : ""}`;
@@ -82,7 +89,8 @@ if (asked) {
         plan(1000);
         return;
       }
-      if (!answer.ok) return;
+      if (own !== request) return;
+      if (!answer.ok) return fail();
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       const results = fresh.getElementById("results");
       if (own !== request || !results) return;
@@ -92,7 +100,8 @@ if (asked) {
       keepClock(fresh.body);
       tellAges();
     } catch {
-      isOver = own === request; // dropped for a newer question, or the server is away: Enter asks again
+      isOver = own === request; // else it was dropped for a newer question
+      if (isOver && !own.signal.aborted) fail();
     } finally {
       if (isOver && own === request) document.getElementById("results").removeAttribute("aria-busy");
     }

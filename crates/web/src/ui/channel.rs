@@ -4,15 +4,17 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, number};
-use domain::{ChannelId, Scope};
+use domain::shown::{capitalised, clipped, number};
+use domain::{ChannelId, PersonId, Scope};
+use engine::ActError;
 use serde::Deserialize;
 use store::activities::{self, Of, Wanted};
 use store::channels::{self, ChannelChange, Refusal, Settings};
+use store::people;
 use uuid::Uuid;
 
 use super::activities::Row;
-use super::channels::{Flash, HERE, given, state};
+use super::channels::{Flash, HERE, Owner, given, owners, state};
 use super::layout::Layout;
 use super::text::{Badge, When};
 use super::{Posted, Visitor, html};
@@ -45,6 +47,9 @@ struct ChannelPage {
     /// The limit, for its field.
     most: String,
     made: When,
+    /// The name of its owner; empty: its events are everyone's.
+    owner: String,
+    owners: Vec<Owner>,
     may_manage: bool,
     /// Label and secret, for people who manage the channel.
     secrets: Vec<(String, String)>,
@@ -91,11 +96,12 @@ pub(crate) async fn show(
             true => channels::refusals(conn, tenant_id, id, REFUSALS).await?,
             false => Vec::new(),
         };
-        Ok(Some((channel, secrets, events, refusals)))
+        let people = people::list(conn, tenant_id).await?;
+        Ok(Some((channel, secrets, events, refusals, people)))
     });
-    let (channel, secrets, events, refusals) = loaded.await?.ok_or(ApiError::NotFound("channel"))?;
+    let (channel, secrets, events, refusals, people) = loaded.await?.ok_or(ApiError::NotFound("channel"))?;
     let now = app.env.clock.now();
-    let spec = app.env.channel_providers.find(&channel.provider_code).map_err(engine::ActError::from)?;
+    let spec = app.env.channel_providers.find(&channel.provider_code).map_err(ActError::from)?;
     let mut shown = Vec::new();
     if let Some(secrets) = &secrets {
         shown.push(("Webhook URL".to_owned(), (spec.url)(&app.env.config.base_url(), secrets)));
@@ -104,6 +110,7 @@ pub(crate) async fn show(
         // Only their ids: a shared key is removed by its id.
         shown.extend(secrets.proofs.shared_keys.keys().map(|id| ("Shared key".to_owned(), id.clone())));
     }
+    let owners = owners(&people, channel.person_id);
     let retiring =
         secrets.as_ref().and_then(|secrets| secrets.retiring.as_ref()).filter(|retiring| retiring.until > now);
     html(&ChannelPage {
@@ -123,6 +130,8 @@ pub(crate) async fn show(
             .map_or("any number of requests".into(), |most| format!("{} requests a minute", number(most.into()))),
         most: channel.max_per_minute.map(|most| most.to_string()).unwrap_or_default(),
         made: When::new(channel.created_at, now),
+        owner: owners.iter().find(|owner| owner.is_chosen).map(|owner| owner.name.clone()).unwrap_or_default(),
+        owners,
         may_manage,
         secrets: shown,
         retiring: retiring.map(|retiring| When::new(retiring.until, now)).into_iter().collect(),
@@ -133,11 +142,6 @@ pub(crate) async fn show(
         refusals: refusals.iter().map(|refusal| RefusalRow::new(refusal, now)).collect(),
         csrf: visitor.csrf(),
     })
-}
-
-fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 impl RefusalRow {
@@ -158,6 +162,8 @@ pub(crate) struct ChangeForm {
     /// Empty: no limit.
     #[serde(default, deserialize_with = "blank_is_none")]
     max_per_minute: Option<i32>,
+    /// The number of its owner; empty: its events are everyone's; left out: as it was.
+    person_id: Option<String>,
     auto_create_contacts: Option<String>,
     require_ip: Option<String>,
     /// Only on the page of a provider that is known by its address.
@@ -180,13 +186,25 @@ pub(crate) async fn change(
         None => None,
     };
     let change = ChannelChange {
+        person_id: form.person_id.as_deref().map(owner).transpose()?,
         name: Some(form.name),
         max_per_minute: Some(form.max_per_minute),
         auto_create_contacts: Some(form.auto_create_contacts.is_some()),
         settings,
     };
-    change_to(&app, &caller, ChannelId(id), change).await?;
-    Ok(Flash::Saved.back(&format!("{HERE}/{id}")))
+    let here = format!("{HERE}/{id}");
+    match change_to(&app, &caller, ChannelId(id), change).await {
+        Err(ApiError::Conflict(_)) => Ok(Flash::Taken.back(&here)),
+        changed => changed.map(|_| Flash::Saved.back(&here)),
+    }
+}
+
+/// The chosen owner.
+fn owner(chosen: &str) -> Result<Option<PersonId>, ApiError> {
+    match chosen {
+        "" => Ok(None),
+        id => id.parse().map(Some).map_err(|_| ActError::NotFound("person").into()),
+    }
 }
 
 #[derive(Deserialize)]

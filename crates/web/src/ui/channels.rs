@@ -9,6 +9,7 @@ use engine::ActError;
 use engine::intake::{ChannelSpec, providers};
 use serde::Deserialize;
 use store::channels::{self, Channel, Secrets};
+use store::people::{self, Person};
 use uuid::Uuid;
 
 use super::flash::flashes;
@@ -17,7 +18,7 @@ use super::text::Badge;
 use super::{Posted, Visitor, html};
 use crate::api::channels::{AddChannel, add, remove, set_active};
 use crate::api::error::ApiError;
-use crate::api::extract::{Path, Query};
+use crate::api::extract::{Path, Query, blank_is_none};
 use crate::app::App;
 
 pub(super) const HERE: &str = "/settings/channels";
@@ -35,6 +36,7 @@ struct ChannelsPage {
     typed: Typed,
     choices: Vec<Choice>,
     secret_hint: String,
+    owners: Vec<Owner>,
     /// The providers that a person can choose, without the default.
     senders: String,
     csrf: String,
@@ -46,6 +48,7 @@ struct Typed {
     name: String,
     provider: String,
     is_auto: bool,
+    owner: Option<i64>,
 }
 
 /// A provider that a person can choose.
@@ -56,6 +59,24 @@ struct Choice {
     is_checked: bool,
 }
 
+/// A person who can be chosen as the owner.
+pub(super) struct Owner {
+    pub id: i64,
+    pub name: String,
+    pub is_chosen: bool,
+}
+
+/// The people of a tenant, without the built-in agent's.
+pub(super) fn owners(people: &[Person], chosen: Option<i64>) -> Vec<Owner> {
+    let people = people.iter().filter(|person| !person.is_built_in());
+    let owner = |person: &Person| Owner {
+        id: person.id,
+        name: clipped(&person.called(), 80),
+        is_chosen: Some(person.id) == chosen,
+    };
+    people.map(owner).collect()
+}
+
 struct Card {
     href: String,
     name: String,
@@ -63,6 +84,8 @@ struct Card {
     badge: Badge,
     is_active: bool,
     made: String,
+    /// Empty: everyone's.
+    owner: String,
     refused: String,
     url: String,
     url_warning: &'static str,
@@ -87,6 +110,7 @@ flashes! {
         Deleted = "deleted": "The channel was deleted. Its activities stay.",
         Added = "added": "The channel is ready. Copy its URL to where the events come from, or send a test event.",
         Saved = "saved": "Saved.",
+        Taken = "taken": "It was not saved: another channel has that name. Choose another one.",
         Rotated = "rotated": "There are new secrets. The old ones are good for another day; an old URL is closed at once.",
         Tested = "tested": "A test event, signed as its provider would sign it, came through. It is the newest below.",
         Refused = "refused": "The test event was refused. The newest refusal below says why.",
@@ -124,9 +148,9 @@ async fn page(
             true => channels::refusing(conn, app.env.clock.sql(), visitor.tenant_id, 1).await?,
             false => Vec::new(),
         };
-        Ok((all, refusing))
+        Ok((all, refusing, people::list(conn, visitor.tenant_id).await?))
     });
-    let (all, refusing) = loaded.await?;
+    let (all, refusing, people) = loaded.await?;
     let base_url = app.env.config.base_url();
     let card = |(channel, secrets): &(Channel, Option<Secrets>)| {
         let refused = refusing.iter().find(|refusing| refusing.channel_id == channel.id);
@@ -139,6 +163,11 @@ async fn page(
             badge: state(channel.is_active),
             is_active: channel.is_active,
             made: channel.created_at.format("%-d %B %Y").to_string(),
+            owner: people
+                .iter()
+                .find(|person| Some(person.id) == channel.person_id)
+                .map(|person| clipped(&person.called(), 80))
+                .unwrap_or_default(),
             refused: refused
                 .map(|refused| format!("{} in the last ten minutes", plural(refused.n, "refusal", "refusals")))
                 .unwrap_or_default(),
@@ -161,6 +190,7 @@ async fn page(
         choices: specs.iter().map(choice).collect(),
         senders: named.collect::<Vec<_>>().join(", "),
         secret_hint: specs.iter().map(|spec| spec.told.secret_hint).collect::<Vec<_>>().join(" "),
+        owners: owners(&people, typed.owner),
         may_manage,
         is_adding,
         trouble,
@@ -178,6 +208,9 @@ pub(crate) struct AddForm {
     provider: String,
     #[serde(default)]
     secret: String,
+    /// The number of its owner; empty: its events are everyone's.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    person_id: Option<i64>,
     auto_create_contacts: Option<String>,
 }
 
@@ -193,14 +226,15 @@ pub(crate) async fn create(
         provider: form.provider.clone(),
         max_per_minute: None,
         secret: given(form.secret),
-        person_id: None,
+        person_id: form.person_id,
         auto_create_contacts: is_auto,
         settings: None,
     };
     match add(&app, &caller, new).await {
         Ok(made) => Ok(Flash::Added.back(&format!("{HERE}/{}", made.id))),
         Err(ApiError::Malformed(status, what)) => {
-            let typed = Typed { name: clipped(&form.name, 100), provider: form.provider, is_auto };
+            let typed =
+                Typed { name: clipped(&form.name, 100), provider: form.provider, is_auto, owner: form.person_id };
             let visitor = Visitor(caller);
             let mut response = page(&app, &visitor, Flash::Nothing, true, what, typed).await?;
             *response.status_mut() = status;

@@ -139,6 +139,7 @@ struct ContactPage {
     /// The page to which an action returns.
     here: String,
     may_act: bool,
+    may_forget: bool,
     is_being_forgotten: bool,
     /// Where its form goes, and how much forgetting it would remove.
     forget_href: String,
@@ -182,6 +183,7 @@ pub(crate) async fn show(
         older: timeline.last.map(|last| at(Some(ActivityId(last)))),
         here: at(before),
         may_act: visitor.may(Scope::Write),
+        may_forget: visitor.may(Scope::Service),
         is_being_forgotten: engine::contacts::is_being_forgotten(&app.env, &visitor, id).await?,
         forget_href: format!("/contacts/{id}/forget"),
         counted: engine::forgetting::counted(&counted),
@@ -198,7 +200,7 @@ pub(crate) async fn forget(
     posted: Posted<Nothing>,
 ) -> Result<Response, ApiError> {
     let Posted { caller, form: Nothing {} } = posted;
-    caller.need(Scope::Write)?;
+    caller.need(Scope::Service)?;
     engine::contacts::forget(&app.env, &caller, ContactId(id)).await?;
     Ok(forgotten::Flash::Asked.back(forgotten::HERE))
 }

@@ -15,6 +15,7 @@ const NAV: &[Section] = &[
     Section { href: "/contacts", label: "Contacts", icon: "contacts", is_operators: false },
     Section { href: "/clients", label: "Clients", icon: "clients", is_operators: false },
     Section { href: "/settings/channels", label: "Channels", icon: "channels", is_operators: false },
+    Section { href: "/settings/people", label: "People", icon: "people", is_operators: false },
     Section { href: "/queues", label: "Queues", icon: "queues", is_operators: false },
     Section { href: "/settings/tenants", label: "Tenants", icon: "tenants", is_operators: true },
     Section { href: "/workers", label: "Workers", icon: "workers", is_operators: true },

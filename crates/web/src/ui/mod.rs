@@ -11,10 +11,12 @@ pub(crate) mod contacts;
 pub(crate) mod dead_letters;
 pub(crate) mod document;
 pub(crate) mod error;
+mod examples;
 pub(crate) mod feed;
 mod flash;
 mod flow;
 pub(crate) mod forgotten;
+mod found;
 pub(crate) mod frame;
 pub(crate) mod home;
 pub(crate) mod item;
@@ -23,10 +25,13 @@ pub(crate) mod lane;
 mod layout;
 pub(crate) mod nodes;
 pub(crate) mod oauth;
+pub(crate) mod people;
+pub(crate) mod person;
 pub(crate) mod queues;
 pub(crate) mod reference;
 pub(crate) mod search;
 pub(crate) mod searches;
+pub(crate) mod sessions;
 pub(crate) mod signin;
 pub(crate) mod source;
 pub(crate) mod sources;
@@ -71,10 +76,7 @@ impl Visitor {
 
     /// The browser's session, as sessions are stored. None for a visitor with a key.
     fn session(&self) -> Option<[u8; 32]> {
-        match &self.0.credential {
-            Credential::Session(session) => Some(store::keys::hash(session)),
-            Credential::Key(_) => None,
-        }
+        self.0.session()
     }
 }
 

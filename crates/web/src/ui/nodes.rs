@@ -85,7 +85,7 @@ pub(crate) async fn show(
         flash: query.done.in_words(),
         tiles: tiles(&overview),
         built_in: if overview.is_built_in_on {
-            "The built-in agent is on: it takes what is everyone's, and what others left waiting."
+            "The built-in agent is on: it takes what is everyone's, the work of people who let it work for them, and what others left waiting."
         } else {
             "The built-in agent is off, or no worker runs: everything waits for people's agents."
         },

@@ -55,6 +55,7 @@ struct SourcePage {
     can: Can,
     /// Says how much forgetting it would remove.
     forgets: String,
+    may_forget: bool,
     types: Vec<(String, String)>,
     documents: Vec<NewestRow>,
     spend: Vec<(&'static str, String)>,
@@ -160,6 +161,7 @@ pub(crate) async fn show(
         cadences: cadences(source),
         can: Can::new(&app, source),
         forgets: engine::forgetting::counted(&counted),
+        may_forget: visitor.may(Scope::Service),
         types: counts.iter().map(|(kind, n)| (clipped(kind, 60), number(*n))).collect(),
         documents: newest.iter().map(|document| NewestRow::remembered(document, now)).collect(),
         spend: spend(&spent),
@@ -261,7 +263,7 @@ pub(crate) async fn act(
     posted: Posted<Nothing>,
 ) -> Result<Response, ApiError> {
     let Posted { caller, form: Nothing {} } = posted;
-    caller.need(Scope::Write)?;
+    caller.need(if action == "forget" { Scope::Service } else { Scope::Write })?;
     let (id, here) = (SourceId(id), format!("{HERE}/{id}"));
     match did(&app.env, &caller, id, &action).await {
         Ok(Some(flash)) => Ok(flash.back(&here)),

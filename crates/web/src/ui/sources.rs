@@ -62,11 +62,14 @@ struct ModelPanel {
 impl ModelPanel {
     fn new(status: &Status) -> Self {
         let model = &status.placed.model;
-        let story = match &status.moving {
+        let mut story = match &status.moving {
             Some(moving) => format!("This memory {}.", moves::in_words(moving)),
             None if status.can_be_asked => format!("Search uses the model {model}."),
             None => format!("Search goes by keyword alone: no embedder here has the model {model} of its vectors."),
         };
+        if let Some(lang) = &status.placed.lang {
+            story += &format!(" The language of its texts is {lang}.");
+        }
         Self { story, percent: status.moving.as_ref().and_then(moves::percent) }
     }
 }

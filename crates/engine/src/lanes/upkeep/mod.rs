@@ -11,7 +11,7 @@ use store::memory::postings::FRESH;
 use store::schedules;
 
 use crate::lanes::client_facts;
-use crate::memory::{codes, moves, postings};
+use crate::memory::{codes, languages, moves, postings};
 use crate::work::{Lane, Lease, Outcome, Schedule, UPKEEP};
 use crate::{Env, blobs};
 
@@ -59,10 +59,16 @@ pub const SCHEDULES: &[Schedule] = &[
         run: |env| Box::pin(postings::keep(env, FRESH)),
     },
     Schedule {
-        name: "codes",
+        name: "vectors",
         every: Duration::from_secs(10),
         what: "makes short forms of new vectors, so that large memories are searched fast",
         run: |env| Box::pin(codes::keep(env, FRESH_VECTORS)),
+    },
+    Schedule {
+        name: "languages",
+        every: Duration::from_secs(20),
+        what: "gives documents the language that their tenant has set",
+        run: |env| Box::pin(languages::keep(env)),
     },
     Schedule {
         name: "models",

@@ -87,6 +87,8 @@ impl Raid {
             ("searches", "select id::text from saved_searches limit 1"),
             ("clients", "select id::text from client_intelligence order by client_name limit 1"),
             ("contacts", "select id::text from contacts where email = 'ana@example.com'"),
+            ("people", "select id::text from sales where email = 'ann@office.test'"),
+            ("sessions", "select id::text from tributary.sessions limit 1"),
             ("channels", "select id::text from ingestion_providers limit 1"),
             ("nodes", "select id::text from crm_processing_nodes limit 1"),
             ("keys", "select id::text from tributary.api_keys order by created_at limit 1"),
@@ -195,6 +197,7 @@ impl Raid {
         match (method, path) {
             ("PATCH", "/api/v1/nodes/{id}") => return Some(json!({ "enabled": false })),
             ("POST", "/api/v1/sources/{id}/sync") => return Some(json!({})),
+            ("PATCH", "/api/v1/people/{id}") => return Some(json!({ "first_name": "owned", "role": "owner" })),
             _ => {}
         }
         let content = &self.openapi["paths"][path][method.to_lowercase()]["requestBody"]["content"];
@@ -225,6 +228,7 @@ impl Raid {
             Some("array") => json!([]),
             Some("integer" | "number") => json!(3_600),
             Some("boolean") => json!(true),
+            _ if schema["format"] == "date-time" => json!("2026-11-15T12:00:00Z"),
             _ => json!("x"),
         }
     }

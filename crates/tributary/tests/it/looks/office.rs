@@ -98,6 +98,7 @@ impl Office {
         ] {
             sqlx::raw_sql(sql).execute(&mut *self.t.world.conn().await).await.expect(sql);
         }
+        self.post(&format!("/api/v1/people/{}/link", self.person().await), Value::Null).await;
         let mut conn = self.t.world.conn().await;
         let started = workers::start(
             &mut conn,
@@ -148,6 +149,10 @@ impl Office {
         self.id("select id::text from ingestion_providers limit 1").await
     }
 
+    async fn person(&self) -> String {
+        self.id("select id::text from sales where email = 'ann@office.test'").await
+    }
+
     async fn contact(&self) -> String {
         self.id("select id::text from contacts where email = 'ana@example.com'").await
     }
@@ -195,6 +200,9 @@ impl Office {
             ("forgotten", "/forgotten".into()),
             ("tenants", "/settings/tenants".into()),
             ("tenant", format!("/settings/tenants/{}", self.other_tenant().await)),
+            ("people", "/settings/people".into()),
+            ("person", format!("/settings/people/{}", self.person().await)),
+            ("sessions", "/settings/sessions".into()),
             ("channels", "/settings/channels".into()),
             ("channel", format!("/settings/channels/{}", self.channel().await)),
             ("queues", "/queues".into()),
@@ -218,6 +226,7 @@ impl Office {
             _ if !path.contains('{') => Some(path.to_owned()),
             _ if path.starts_with("/api/v1/documents/") => by(self.document().await),
             _ if path.starts_with("/api/v1/activities/") => by(self.activity().await),
+            _ if path.starts_with("/api/v1/people/") => by(self.person().await),
             _ if path.starts_with("/api/v1/channels/") => by(self.channel().await),
             _ if path.starts_with("/api/v1/contacts/") => by(self.contact().await),
             _ if path.starts_with("/api/v1/sources/") => by(self.source().await),

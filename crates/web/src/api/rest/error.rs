@@ -72,7 +72,10 @@ impl From<store::Error> for RestError {
 impl From<ApiError> for RestError {
     fn from(error: ApiError) -> Self {
         match error {
-            ApiError::Unauthenticated => Self::new(StatusCode::UNAUTHORIZED, "PGRST301", "the key is not accepted"),
+            ApiError::Unauthenticated => Self::new(StatusCode::UNAUTHORIZED, "PGRST301", "no key was given"),
+            ApiError::UnknownKey => {
+                Self::new(StatusCode::UNAUTHORIZED, "PGRST301", "the key is not known, or it was revoked")
+            }
             ApiError::Forbidden(what) => Self::new(StatusCode::FORBIDDEN, "42501", what),
             ApiError::CrossSite => Self::new(StatusCode::FORBIDDEN, "42501", "use a key, not a session"),
             ApiError::TooManyFailures => Self::too_many("too many wrong keys; wait a minute", 60),
