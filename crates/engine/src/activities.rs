@@ -15,11 +15,20 @@ use crate::lanes::queue_of;
 use crate::lanes::remember_activity::RememberActivity;
 use crate::{ActError, Env};
 
-/// A page of activities, the newest first, and the one before which the next page begins. Texts are cut.
-pub async fn list(env: &Env, caller: &Caller, wanted: Wanted) -> Result<(Vec<Activity>, Option<Uuid>), ActError> {
-    let listed = env.db.read(caller, async |tx| activities::list(tx, caller.tenant_id, wanted).await).await?;
-    let next_before = listed.last().filter(|_| listed.len() as i64 == wanted.limit).map(|last| last.id);
-    Ok((listed, next_before))
+/// A page of activities, the newest first, and the one before which the next page begins. Texts are cut, unless whole ones are wanted. A page of
+/// activities with a text ends after so many were looked at, so it may have few rows or none and still lead on.
+pub async fn list(env: &Env, caller: &Caller, wanted: Wanted<'_>) -> Result<(Vec<Activity>, Option<Uuid>), ActError> {
+    let tenant_id = caller.tenant_id;
+    let page = env.db.read(caller, async |tx| {
+        let listed = activities::list(tx, tenant_id, wanted).await?;
+        let next_before = match listed.last() {
+            Some(last) if listed.len() as i64 == wanted.limit => Some(last.id),
+            _ if wanted.filter.text.is_some() => activities::last_looked_at(tx, tenant_id, wanted).await?,
+            _ => None,
+        };
+        Ok((listed, next_before))
+    });
+    Ok(page.await?)
 }
 
 /// One activity, whole.

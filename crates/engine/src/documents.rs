@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use domain::{Caller, DocumentId};
+use store::memory::documents::Wanted;
 use store::memory::{Document, Listed, VectorTable, chunks, documents};
 use uuid::Uuid;
 
@@ -10,14 +11,9 @@ use crate::act::OrMissing as _;
 use crate::{ActError, Env};
 
 /// A page of the tenant's documents, the newest first, and the one before which the next page begins.
-pub async fn list(
-    env: &Env,
-    caller: &Caller,
-    before: Option<Uuid>,
-    limit: i64,
-) -> Result<(Vec<Listed>, Option<Uuid>), ActError> {
-    let listed = env.db.read(caller, async |tx| documents::list(tx, before, limit).await).await?;
-    let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= limit);
+pub async fn list(env: &Env, caller: &Caller, wanted: Wanted<'_>) -> Result<(Vec<Listed>, Option<Uuid>), ActError> {
+    let listed = env.db.read(caller, async |tx| documents::list(tx, wanted).await).await?;
+    let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= wanted.limit);
     let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
     Ok((listed, next_before))
 }

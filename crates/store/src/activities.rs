@@ -245,28 +245,74 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
 }
 
-/// The activities that a list shows.
+/// The activities that a list shows. Every field narrows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Of {
-    #[default]
-    All,
-    Channel(ChannelId),
-    Contact(ContactId),
+pub struct Filter<'a> {
+    pub channel_id: Option<ChannelId>,
+    pub contact_id: Option<ContactId>,
     /// The work of one person.
-    Person(PersonId),
-    /// Activities that match no contact.
-    Unmatched,
-    /// Activities that failed.
-    Failed,
+    pub person_id: Option<PersonId>,
+    pub r#type: Option<ActivityType>,
+    pub status: Option<ProcessingStatus>,
+    /// Only activities that match no contact.
+    pub is_unmatched: bool,
+    pub since: Option<DateTime<Utc>>,
+    /// Before this time.
+    pub until: Option<DateTime<Utc>>,
+    /// In its subject, its text or its addresses, in either case. At most [`LOOKED_AT`] activities are looked at for a page.
+    pub text: Option<&'a str>,
 }
 
+/// The activities that are looked at for a text: enough for weeks, and read within a moment.
+pub const LOOKED_AT: i64 = 10_000;
+
 /// A page of activities, the newest first.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    pub of: Of,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    pub filter: Filter<'a>,
     /// Older than this one.
     pub before: Option<ActivityId>,
     pub limit: i64,
+    /// With their whole texts, not as lists show them.
+    pub is_whole: bool,
+}
+
+impl Wanted<'_> {
+    /// Adds the conditions on a row `a` that an index or the row itself decides.
+    fn narrow(&self, sql: &mut QueryBuilder<sqlx::Postgres>, tenant_id: TenantId) {
+        let filter = &self.filter;
+        sql.push(" where a.tenant_id = ").push_bind(tenant_id.0);
+        if let Some(id) = filter.channel_id {
+            sql.push(" and a.provider_id = ").push_bind(id.0);
+        }
+        if let Some(id) = filter.contact_id {
+            sql.push(" and a.contact_id = ").push_bind(id.0);
+        }
+        if let Some(id) = filter.person_id {
+            sql.push(" and a.sales_id = ").push_bind(id.0);
+        }
+        if let Some(kind) = filter.r#type {
+            sql.push(" and a.type = ").push_bind(kind.as_str());
+        }
+        if let Some(status) = filter.status {
+            sql.push(" and a.processing_status = ").push_bind(status.as_str());
+        }
+        if filter.is_unmatched {
+            sql.push(" and a.contact_id is null");
+        }
+        if let Some(since) = filter.since {
+            sql.push(" and a.created_at >= ").push_bind(since);
+        }
+        if let Some(until) = filter.until {
+            sql.push(" and a.created_at < ").push_bind(until);
+        }
+        if let Some(before) = self.before {
+            sql.push(
+                " and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = ",
+            );
+            sql.push_bind(tenant_id.0).push(" and b.id = ").push_bind(before.0).push(")");
+        }
+    }
 }
 
 /// The texts of an activity as lists show them: cut, and of `metadata` only parties and error.
@@ -283,25 +329,50 @@ pub(crate) fn listed() -> String {
     format!("{STATE}, {CUT}")
 }
 
-pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted) -> Result<Vec<Activity>> {
-    let mut sql = QueryBuilder::new(format!("select {} from public.activities a where a.tenant_id = ", listed()));
-    sql.push_bind(tenant_id.0);
-    match wanted.of {
-        Of::All => &mut sql,
-        Of::Channel(id) => sql.push(" and a.provider_id = ").push_bind(id.0),
-        Of::Contact(id) => sql.push(" and a.contact_id = ").push_bind(id.0),
-        Of::Person(id) => sql.push(" and a.sales_id = ").push_bind(id.0),
-        Of::Unmatched => sql.push(" and a.contact_id is null"),
-        Of::Failed => sql.push(" and a.processing_status = 'failed'"),
+/// The order of every list.
+const NEWEST_FIRST: &str = " order by a.created_at desc, a.id desc limit ";
+
+pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted<'_>) -> Result<Vec<Activity>> {
+    let columns = match wanted.is_whole {
+        true => format!("{STATE}, a.raw_data, a.processed_data, a.metadata"),
+        false => listed(),
     };
-    if let Some(before) = wanted.before {
-        sql.push(
-            " and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = ",
-        );
-        sql.push_bind(tenant_id.0).push(" and b.id = ").push_bind(before.0).push(")");
+    let mut sql = QueryBuilder::new("");
+    match wanted.filter.text {
+        None => {
+            sql.push(format!("select {columns} from public.activities a"));
+            wanted.narrow(&mut sql, tenant_id);
+        }
+        Some(text) => {
+            sql.push(
+                "with looked as materialized (select a.id as looked_id, strpos(lower(concat_ws(' ', a.raw_data ->> 'subject',
+                     a.raw_data ->> 'content', a.metadata ->> 'from', a.metadata ->> 'from_name', a.metadata ->> 'to')), lower(",
+            );
+            sql.push_bind(text.to_owned()).push(")) > 0 as fits from public.activities a");
+            wanted.narrow(&mut sql, tenant_id);
+            sql.push(NEWEST_FIRST).push_bind(LOOKED_AT);
+            sql.push(format!(
+                ") select {columns} from looked l join public.activities a on a.id = l.looked_id and a.tenant_id = "
+            ));
+            sql.push_bind(tenant_id.0).push(" where l.fits");
+        }
     }
-    sql.push(" order by a.created_at desc, a.id desc limit ").push_bind(wanted.limit);
+    sql.push(NEWEST_FIRST).push_bind(wanted.limit);
     Ok(sql.build_query_as().fetch_all(conn).await?)
+}
+
+/// Finds the last of the activities that were looked at for a text, if there are more behind it.
+pub async fn last_looked_at(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted<'_>) -> Result<Option<Uuid>> {
+    let mut sql = QueryBuilder::new("select a.id from public.activities a");
+    wanted.narrow(&mut sql, tenant_id);
+    sql.push(NEWEST_FIRST).push("1 offset ").push_bind(LOOKED_AT - 1);
+    Ok(sql.build_query_scalar().fetch_optional(conn).await?)
+}
+
+/// Reads some activities, as lists show them, in any order.
+pub async fn get_all(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Activity>> {
+    let sql = format!("select {} from public.activities a where a.tenant_id = $1 and a.id = any ($2)", listed());
+    Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
 
 /// Links an activity to a contact. `false`: there is no such activity or contact. The caller has it remembered again.
@@ -408,16 +479,28 @@ pub async fn openings(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]
     Ok(rows.into_iter().map(opening).collect())
 }
 
-/// Counts the arrivals of each of the last 60 minutes, up to [`MOST_COUNTED`], the oldest first.
-pub async fn count_per_minute(
+/// The arrivals of a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Bucket {
+    pub begins: DateTime<Utc>,
+    /// Up to [`MOST_COUNTED`], which means "at least".
+    pub n: i64,
+}
+
+/// Counts the arrivals of each of the last `buckets` stretches of this length, the oldest first.
+pub async fn count_per_bucket(
     conn: &mut PgConnection,
     now: Option<DateTime<Utc>>,
     tenant_id: TenantId,
-) -> Result<Vec<i64>> {
-    Ok(sqlx::query_scalar(include_str!("sql/activities_per_minute.sql"))
+    length: Duration,
+    buckets: i32,
+) -> Result<Vec<Bucket>> {
+    Ok(sqlx::query_as(include_str!("sql/activities_per_bucket.sql"))
         .bind(tenant_id.0)
         .bind(now)
         .bind(MOST_COUNTED)
+        .bind(length.as_secs_f64())
+        .bind(buckets)
         .fetch_all(conn)
         .await?)
 }

@@ -19,6 +19,11 @@ pub const LATER: &[(&str, &str, &str)] = &[
         "activities_claim_idx",
         "public.activities (tenant_id, (raw_data ->> 'source_type'), (coalesce(sales_id, 0)), created_at) where processing_status = 'raw'",
     ),
+    (
+        "public",
+        "source_documents_title_idx",
+        "public.source_documents using gin (to_tsvector('pg_catalog.simple', tributary.fold(title))) where not starts_with(document_type, 'activity.')",
+    ),
     ("tributary", "activity_payloads_activity_idx", "tributary.activity_payloads (activity_id)"),
     ("public", "activities_failed_idx", "public.activities (tenant_id, created_at) where processing_status = 'failed'"),
     ("public", "contacts_person_idx", "public.contacts (tenant_id, sales_id) where sales_id is not null"),

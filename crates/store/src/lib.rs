@@ -40,6 +40,7 @@ pub mod retention;
 pub mod schedules;
 pub mod searches;
 pub mod secret_file;
+pub mod senders;
 pub mod sessions;
 pub mod sources;
 pub mod spend;

@@ -63,6 +63,8 @@ pub struct ProviderSpec {
     pub hides_long_quota: bool,
     /// The facts that records state about clients, by document type; types that are not listed say nothing.
     pub clients: &'static [(&'static str, Says)],
+    /// The words for its codes.
+    pub labels: Labels,
     /// The fields of an address among those facts, in the order of a letter. Empty if it states none.
     pub address_fields: &'static [&'static str],
     /// Reads the answer to a request that failed, by its status and body.
@@ -150,6 +152,27 @@ pub enum Says {
     IsOfClients,
 }
 
+/// The words in which people read a provider's codes.
+pub struct Labels {
+    /// One record of each document type.
+    pub types: &'static [(&'static str, &'static str)],
+    /// The facts that its records state, by name.
+    pub facts: &'static [(&'static str, &'static str)],
+    /// The value of a fact or field that the provider spells as a code. None: the value is its own word.
+    pub value: fn(&str, &str) -> Option<String>,
+}
+
+/// `FACILITIES_SERVICES` as people write it. None: it is no code in capitals.
+pub fn capitals_in_words(code: &str) -> Option<String> {
+    let is_code = code.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+    if !is_code || !code.bytes().any(|b| b.is_ascii_uppercase()) || (!code.contains('_') && code.len() < 4) {
+        return None;
+    }
+    let words = code.to_ascii_lowercase().replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect())
+}
+
 /// The way to read a provider through an MCP server.
 pub struct Mcp {
     /// The server, as people call it.
@@ -205,6 +228,20 @@ mod tests {
     use super::super::ALL;
 
     #[test]
+    fn codes_in_capitals_become_words_and_names_do_not() {
+        for (code, words) in [
+            ("FACILITIES_SERVICES", Some("Facilities services")),
+            ("CONSTRUCTION", Some("Construction")),
+            ("IBM", None),
+            ("Retail", None),
+            ("", None),
+            ("2026", None),
+        ] {
+            assert_eq!(super::capitals_in_words(code).as_deref(), words, "{code}");
+        }
+    }
+
+    #[test]
     fn every_description_is_complete_and_none_takes_anothers_names() {
         let (mut names, mut types, mut limits, mut methods) = Default::default();
         fn all_new<'a>(known: &mut HashSet<&'a str>, more: impl IntoIterator<Item = &'a str>) {
@@ -215,6 +252,8 @@ mod tests {
         for provider in ALL {
             all_new(&mut names, [provider.name]);
             all_new(&mut types, provider.document_types.iter().copied());
+            let labelled: Vec<&str> = provider.labels.types.iter().map(|(document_type, _)| *document_type).collect();
+            assert_eq!(labelled, provider.document_types, "{provider}: every type has a word for people");
             all_new(&mut limits, provider.limits.iter().map(|limit| limit.name));
             all_new(&mut methods, provider.kinds.iter().flat_map(|kind| [kind.list, kind.get]));
             assert!(provider.oauth.is_some() || provider.key.is_some(), "{provider} can be connected");

@@ -56,8 +56,6 @@ pub enum ConnectError {
     Invalid(String),
     #[error("there is no such source")]
     NoSource,
-    #[error("sample data can be connected where INTEGRATIONS_USE_FIXTURES=true was set at start")]
-    SamplesOff,
     #[error("{who} asks a person: open {url} in a browser that is signed in here{or_key}")]
     InBrowser { who: &'static str, url: String, or_key: String },
     /// The task that connects died. What it said is not shown, because it can hold anything.

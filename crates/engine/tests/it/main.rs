@@ -24,6 +24,7 @@ mod memory;
 mod models;
 mod moves;
 mod notices;
+mod one_client;
 mod outside;
 mod people;
 mod pinned;

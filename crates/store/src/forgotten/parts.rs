@@ -51,6 +51,7 @@ pub(super) fn of_source() -> Vec<Part> {
                 or t.subject in (select id::text from public.sync_jobs where tenant_id = $1 and source_id = $2::uuid))",
             None,
         ),
+        Part::new("tributary.dismissals", "t.tenant_id = $1 and t.subject = $2", None),
         Part::new(
             "tributary.sync_seen",
             "t.job_id = any (array(select id from public.sync_jobs where tenant_id = $1 and source_id = $2::uuid))",
@@ -62,6 +63,12 @@ pub(super) fn of_source() -> Vec<Part> {
         Part::new("tributary.dirty_clients", of_its, None),
         // A client with a source has an external_id, and the index knows that.
         Part::new("public.client_intelligence", format!("{of_its} and t.external_id is not null"), Some("clients")),
+        // Decisions name its records.
+        Part::new(
+            "public.client_decisions",
+            "t.tenant_id = $1 and (starts_with(t.record, $2 || '/') or starts_with(t.other, $2 || '/'))",
+            None,
+        ),
         Part::new("tributary.parked", "t.tenant_id = $1 and t.message ->> 'source_id' = $2", None),
         Part::new(
             "public.saved_searches",
@@ -77,7 +84,15 @@ pub(super) fn of_source() -> Vec<Part> {
 pub(super) fn of_contact() -> Vec<Part> {
     let gone = format!("t.tenant_id = $1 and {}", messages::names_what_is_gone("t.message"));
     vec![
+        // Before its addresses, by which they are found.
+        Part::new(
+            "tributary.ignored_senders",
+            "t.tenant_id = $1 and t.address in (
+                select unnest(array[k.key, k.address]) from public.contact_keys k where k.tenant_id = $1 and k.contact_id = $2::bigint)",
+            None,
+        ),
         Part::new("public.contact_keys", "t.tenant_id = $1 and t.contact_id = $2::bigint", None),
+        Part::new("public.client_decisions", "t.tenant_id = $1 and t.record = 'contact/' || $2", None),
         Part::new("public.saved_searches", "t.tenant_id = $1 and t.query #>> '{filters,contact}' = $2", None),
         Part::new("tributary.parked", gone, None),
     ]

@@ -4,11 +4,14 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use domain::shown::{clipped, relative, shown, shown_lines};
-use domain::{Caller, DocumentId};
+use domain::{Caller, DocumentId, SourceId};
+use engine::pull::words::facts::document_type;
 use engine::{Config, Env, documents};
 use store::memory::Listed;
+use store::memory::documents::Wanted;
 
 use super::pick::{Choice, Kind, pick};
+use super::search::any_source;
 use super::{Shared, caller, env, hinted, print_json, table};
 
 /// The number of newest documents in which a title is looked up.
@@ -26,6 +29,12 @@ pub struct Args {
 enum Command {
     /// List the newest documents.
     List {
+        /// Only documents of this source, by name or id.
+        #[arg(long)]
+        source: Option<String>,
+        /// Only documents of this type, for example note.
+        #[arg(long = "type")]
+        kind: Option<String>,
         /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
@@ -42,8 +51,13 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     let now = env.clock.now();
     match args.command {
-        Command::List { limit } => {
-            let listed = documents::list(&env, &caller, None, limit).await?;
+        Command::List { source, kind, limit } => {
+            let source_id = match source {
+                Some(text) => Some(SourceId(any_source(&env, &caller, "source", &text, |_| true).await?)),
+                None => None,
+            };
+            let wanted = Wanted { source_id, document_type: kind.as_deref(), before: None, limit };
+            let listed = documents::list(&env, &caller, wanted).await?;
             if args.shared.json {
                 print_json(&web::api::documents::Documents::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
@@ -52,7 +66,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 vec![
                     listed.id.to_string(),
                     clipped(listed.title.as_deref().unwrap_or(&listed.external_id), 50),
-                    shown(&listed.document_type.to_string()),
+                    shown(&document_type(&listed.document_type)),
                     clipped(&listed.source_name, 30),
                     if listed.is_pending() { "waits for vectors".into() } else { "remembered".into() },
                     relative(listed.updated_at, now),
@@ -80,7 +94,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             let facts = [
                 ("title", shown(document.title.as_deref().unwrap_or_default())),
-                ("type", shown(&document.document_type.to_string())),
+                ("type", shown(&document_type(&document.document_type))),
                 ("source", shown(&document.source_name)),
                 ("name there", shown(&document.external_id)),
                 ("language", document.lang.clone()),
@@ -107,7 +121,7 @@ async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Documen
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
-    let (newest, _) = documents::list(env, caller, None, NEWEST).await?;
+    let (newest, _) = documents::list(env, caller, Wanted { limit: NEWEST, ..Wanted::default() }).await?;
     let choices = newest.into_iter().map(|listed| {
         let names = [listed.title, Some(listed.external_id)];
         Choice::new(DocumentId(listed.id), listed.id, names)

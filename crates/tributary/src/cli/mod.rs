@@ -105,7 +105,7 @@ enum Command {
     Source(source::Args),
     /// Syncs of sources: list, show, retry, cancel.
     Job(job::Args),
-    /// Clients, with facts and their documents: list, show.
+    /// Clients, with facts and their documents: list, show, merge, split, undo, say, withdraw.
     Client(client::Args),
     /// Activities that came in: list, show, retry, skip, link to a contact.
     Activity(activity::Args),

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::{ActivityId, ActivityType, ChannelId, ContactId, Direction, PersonId, ProcessingStatus};
 use engine::activities;
 use serde::{Deserialize, Serialize};
-use store::activities::{Of, Wanted};
+use store::activities::{Filter, Wanted};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -64,6 +64,23 @@ pub(crate) struct ActivitiesQuery {
     /// Only the work of this person.
     #[serde(default, deserialize_with = "blank_is_none")]
     person: Option<i64>,
+    /// email, call, sms, meeting, note, task, whatsapp or other.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    #[param(value_type = Option<String>)]
+    r#type: Option<ActivityType>,
+    /// raw, processing, completed or failed.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    #[param(value_type = Option<String>)]
+    state: Option<ProcessingStatus>,
+    /// Only those that came at this time or later.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    since: Option<DateTime<Utc>>,
+    /// Only those that came before this time.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    until: Option<DateTime<Utc>>,
+    /// Only those with this in their subject, text or addresses. Ten thousand are looked at for a page; `next_before` leads on.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    q: Option<String>,
     /// Only what is older than this one: `next_before` of the page before.
     #[serde(default, deserialize_with = "blank_is_none")]
     before: Option<Uuid>,
@@ -80,19 +97,27 @@ pub(crate) async fn list(
     Reading(caller): Reading,
     Query(query): Query<ActivitiesQuery>,
 ) -> Result<Json<Activities>, ApiError> {
-    let of = match (query.channel, query.contact, query.person, query.view.as_deref()) {
-        (Some(id), ..) => Of::Channel(ChannelId(id)),
-        (None, Some(id), ..) => Of::Contact(ContactId(id)),
-        (None, None, Some(id), _) => Of::Person(PersonId(id)),
-        (None, None, None, None | Some("all")) => Of::All,
-        (None, None, None, Some("unmatched")) => Of::Unmatched,
-        (None, None, None, Some("failed")) => Of::Failed,
-        (None, None, None, Some(_)) => {
+    let (is_unmatched, failed) = match query.view.as_deref() {
+        None | Some("all") => (false, None),
+        Some("unmatched") => (true, None),
+        Some("failed") => (false, Some(ProcessingStatus::Failed)),
+        Some(_) => {
             return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "view is all, unmatched or failed".into()));
         }
     };
+    let filter = Filter {
+        channel_id: query.channel.map(ChannelId),
+        contact_id: query.contact.map(ContactId),
+        person_id: query.person.map(PersonId),
+        r#type: query.r#type,
+        status: query.state.or(failed),
+        is_unmatched,
+        since: query.since,
+        until: query.until,
+        text: query.q.as_deref(),
+    };
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    let wanted = Wanted { of, before: query.before.map(ActivityId), limit };
+    let wanted = Wanted { filter, before: query.before.map(ActivityId), limit, is_whole: false };
     Ok(Json(activities::list(&app.env, &caller, wanted).await?.into()))
 }
 

@@ -4,13 +4,14 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{DocumentId, Fault};
+use domain::{DocumentId, Fault, SourceId};
 use engine::documents::{self, WholeDocument};
 use engine::memory::door::{self, Refusal};
 use engine::memory::{Change, Remembered};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::memory::Listed;
+use store::memory::documents::Wanted;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -90,6 +91,12 @@ pub struct Chunk {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
+    /// Only documents of this source.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    source: Option<Uuid>,
+    /// Only documents of this type, for example `note`.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    r#type: Option<String>,
     /// Only what is older than this document: `next_before` of the page before.
     #[serde(default, deserialize_with = "blank_is_none")]
     before: Option<Uuid>,
@@ -120,7 +127,13 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Documents>, ApiError> {
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    Ok(Json(documents::list(&app.env, &caller, query.before, limit).await?.into()))
+    let wanted = Wanted {
+        source_id: query.source.map(SourceId),
+        document_type: query.r#type.as_deref(),
+        before: query.before,
+        limit,
+    };
+    Ok(Json(documents::list(&app.env, &caller, wanted).await?.into()))
 }
 
 /// Makes the answer of a page and of the document before which the next page begins.

@@ -8,7 +8,7 @@ use domain::shown::{capitalised, clipped, number};
 use domain::{ChannelId, PersonId, Scope};
 use engine::ActError;
 use serde::Deserialize;
-use store::activities::{self, Of, Wanted};
+use store::activities::{self, Filter, Wanted};
 use store::channels::{self, ChannelChange, Refusal, Settings};
 use store::people;
 use uuid::Uuid;
@@ -90,7 +90,8 @@ pub(crate) async fn show(
             true => channels::secrets(conn, &app.env.vault, tenant_id, id).await?,
             false => None,
         };
-        let wanted = Wanted { of: Of::Channel(id), before: None, limit: EVENTS };
+        let wanted =
+            Wanted { filter: Filter { channel_id: Some(id), ..Filter::default() }, limit: EVENTS, ..Wanted::default() };
         let events = activities::list(conn, tenant_id, wanted).await?;
         let refusals = match may_manage {
             true => channels::refusals(conn, tenant_id, id, REFUSALS).await?,
@@ -114,7 +115,7 @@ pub(crate) async fn show(
     let retiring =
         secrets.as_ref().and_then(|secrets| secrets.retiring.as_ref()).filter(|retiring| retiring.until > now);
     html(&ChannelPage {
-        layout: Layout::new(&visitor, now, format!("{} · Channels", clipped(&channel.name, 60)), HERE),
+        layout: Layout::new(&visitor, now, format!("{} · Webhooks", clipped(&channel.name, 60)), HERE),
         flash: query.done.in_words(),
         href: format!("{HERE}/{id}"),
         name: clipped(&channel.name, 100),

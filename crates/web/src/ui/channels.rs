@@ -1,7 +1,8 @@
-//! Settings → Channels: one card per door, and the dialog that adds one.
+//! Connections → Webhooks: one card per channel, and the dialog that adds one.
 
 use askama::Template;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::shown::{clipped, plural};
 use domain::{ChannelId, Scope, Secret};
@@ -14,14 +15,14 @@ use uuid::Uuid;
 
 use super::flash::flashes;
 use super::layout::Layout;
-use super::text::Badge;
+use super::text::{Badge, Form, Moment};
 use super::{Posted, Visitor, html};
 use crate::api::channels::{AddChannel, add, remove, set_active};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::app::App;
 
-pub(super) const HERE: &str = "/settings/channels";
+pub(super) const HERE: &str = "/connections/webhooks";
 
 #[derive(Template)]
 #[template(path = "channels.html")]
@@ -83,7 +84,7 @@ struct Card {
     kind: String,
     badge: Badge,
     is_active: bool,
-    made: String,
+    made: Moment,
     /// Empty: everyone's.
     owner: String,
     refused: String,
@@ -105,14 +106,14 @@ pub(crate) struct ChannelsQuery {
 
 flashes! {
     Flash {
-        Enabled = "enabled": "The channel takes webhooks again.",
-        Disabled = "disabled": "The channel refuses webhooks until you enable it.",
-        Deleted = "deleted": "The channel was deleted. Its activities stay.",
-        Added = "added": "The channel is ready. Copy its URL to where the events come from, or send a test event.",
+        Enabled = "enabled": "The webhook accepts events again.",
+        Disabled = "disabled": "The webhook refuses all events until you enable it.",
+        Deleted = "deleted": "The webhook was deleted. Its activities stay.",
+        Added = "added": "The webhook is ready. Copy its URL to the sender, or send a test event.",
         Saved = "saved": "Saved.",
-        Taken = "taken": "It was not saved: another channel has that name. Choose another one.",
-        Rotated = "rotated": "There are new secrets. The old ones are good for another day; an old URL is closed at once.",
-        Tested = "tested": "A test event, signed as its provider would sign it, came through. It is the newest below.",
+        Taken = "taken": "It was not saved: another webhook has that name. Choose another one.",
+        Rotated = "rotated": "The secrets were replaced. The old ones keep working for a day; an old URL stops at once.",
+        Tested = "tested": "The test event came through. It is the newest below.",
         Refused = "refused": "The test event was refused. The newest refusal below says why.",
     }
 }
@@ -162,7 +163,7 @@ async fn page(
             kind: spec.map_or(channel.provider_code.as_str(), |spec| spec.label).to_owned(),
             badge: state(channel.is_active),
             is_active: channel.is_active,
-            made: channel.created_at.format("%-d %B %Y").to_string(),
+            made: Moment { at: channel.created_at, form: Form::Day },
             owner: people
                 .iter()
                 .find(|person| Some(person.id) == channel.person_id)
@@ -184,7 +185,7 @@ async fn page(
     };
     let named = specs.iter().filter(|spec| spec.code != providers::DEFAULT).map(|spec| spec.choice.0);
     let page = ChannelsPage {
-        layout: Layout::new(visitor, app.env.clock.now(), "Channels", HERE),
+        layout: Layout::new(visitor, app.env.clock.now(), "Webhooks", HERE),
         flash: flash.in_words(),
         cards: all.iter().map(card).collect(),
         choices: specs.iter().map(choice).collect(),
@@ -230,18 +231,16 @@ pub(crate) async fn create(
         auto_create_contacts: is_auto,
         settings: None,
     };
-    match add(&app, &caller, new).await {
-        Ok(made) => Ok(Flash::Added.back(&format!("{HERE}/{}", made.id))),
-        Err(ApiError::Malformed(status, what)) => {
-            let typed =
-                Typed { name: clipped(&form.name, 100), provider: form.provider, is_auto, owner: form.person_id };
-            let visitor = Visitor(caller);
-            let mut response = page(&app, &visitor, Flash::Nothing, true, what, typed).await?;
-            *response.status_mut() = status;
-            Ok(response)
-        }
-        Err(error) => Err(error),
-    }
+    let (status, what) = match add(&app, &caller, new).await {
+        Ok(made) => return Ok(Flash::Added.back(&format!("{HERE}/{}", made.id))),
+        Err(ApiError::Malformed(status, what)) => (status, what),
+        Err(ApiError::Conflict(what)) => (StatusCode::CONFLICT, what), // its name is taken
+        Err(error) => return Err(error),
+    };
+    let typed = Typed { name: clipped(&form.name, 100), provider: form.provider, is_auto, owner: form.person_id };
+    let mut response = page(&app, &Visitor(caller), Flash::Nothing, true, what, typed).await?;
+    *response.status_mut() = status;
+    Ok(response)
 }
 
 /// An empty field is no secret.

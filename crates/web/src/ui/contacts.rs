@@ -9,7 +9,7 @@ use domain::shown::clipped;
 use domain::{ActivityId, ContactId, Scope};
 use engine::ActError;
 use serde::Deserialize;
-use store::activities::Of;
+use store::activities::Filter;
 use store::contacts::{self, Contact, NewContact};
 
 use super::activities::DoneQuery;
@@ -47,7 +47,7 @@ impl ContactRow {
     fn new(contact: &Contact) -> Self {
         let text = |field: &Option<String>| clipped(field.as_deref().unwrap_or_default(), 80);
         Self {
-            href: format!("/contacts/{}", contact.id),
+            href: format!("/clients/people/{}", contact.id),
             name: clipped(&contact.called(), 80),
             email: text(&contact.email),
             phone: text(&contact.phone_number),
@@ -71,10 +71,10 @@ async fn page(app: &App, visitor: &Visitor, query: &ContactsQuery, trouble: Stri
     let q = query.q.clone().unwrap_or_default();
     let older = next.map(|before| {
         let q = percent_encoding::utf8_percent_encode(&q, percent_encoding::NON_ALPHANUMERIC);
-        format!("/contacts?q={q}&before={before}")
+        format!("/clients/people?q={q}&before={before}")
     });
     let page = ContactsPage {
-        layout: Layout::new(visitor, app.env.clock.now(), "Contacts", "/contacts"),
+        layout: Layout::new(visitor, app.env.clock.now(), "People", "/clients/people"),
         rows: listed.iter().map(ContactRow::new).collect(),
         q,
         older,
@@ -113,7 +113,7 @@ pub(crate) async fn create(
         ..NewContact::default()
     };
     match engine::contacts::create(&app.env, &caller, new).await {
-        Ok(id) => Ok((StatusCode::SEE_OTHER, [(LOCATION, format!("/contacts/{id}"))]).into_response()),
+        Ok(id) => Ok((StatusCode::SEE_OTHER, [(LOCATION, format!("/clients/people/{id}"))]).into_response()),
         Err(ActError::Invalid(what)) => {
             let none = ContactsQuery { q: None, before: None, limit: None };
             let mut response = page(&app, &Visitor(caller), &none, what).await?;
@@ -130,10 +130,13 @@ struct ContactPage {
     layout: Layout,
     name: String,
     facts: Vec<(&'static str, String)>,
+    /// Its client's page, and its name.
+    client: Option<(String, String)>,
     addresses: Vec<String>,
     made: When,
     flash: &'static str,
     cards: Vec<Card>,
+    is_narrow: bool,
     newest: Option<String>,
     older: Option<String>,
     /// The page to which an action returns.
@@ -160,11 +163,12 @@ pub(crate) async fn show(
     });
     let (contact, addresses) = loaded.await?.ok_or(ApiError::NotFound("contact"))?;
     let before = query.before.map(ActivityId);
-    let timeline = feed::load(&app, &visitor, Of::Contact(id), before).await?;
+    let timeline = feed::load(&app, &visitor, Filter { contact_id: Some(id), ..Filter::default() }, before).await?;
     let at = |before: Option<ActivityId>| match before {
-        Some(before) => format!("/contacts/{id}?before={before}"),
-        None => format!("/contacts/{id}"),
+        Some(before) => format!("/clients/people/{id}?before={before}"),
+        None => format!("/clients/people/{id}"),
     };
+    let client = engine::clients::of_contact(&app.env, &visitor, id).await?;
     let counted = engine::contacts::count(&app.env, &visitor, id).await?;
     let now = app.env.clock.now();
     let text = |label, field: &Option<String>| {
@@ -172,20 +176,22 @@ pub(crate) async fn show(
     };
     let tags = (!contact.tags.is_empty()).then(|| ("Tags", clipped(&contact.tags.join(", "), 200)));
     html(&ContactPage {
-        layout: Layout::new(&visitor, now, clipped(&contact.called(), 60), "/contacts"),
+        layout: Layout::new(&visitor, now, clipped(&contact.called(), 60), "/clients/people"),
         name: clipped(&contact.called(), 100),
         facts: [text("Company", &contact.company), tags].into_iter().flatten().collect(),
+        client: client.map(|(id, name)| (format!("/clients/{id}"), clipped(&name, 100))),
         addresses: addresses.iter().map(|address| clipped(address, 200)).collect(),
         made: When::new(contact.created_at, now),
         flash: query.done.in_words(),
         cards: timeline.cards,
+        is_narrow: false,
         newest: before.map(|_| at(None)),
         older: timeline.last.map(|last| at(Some(ActivityId(last)))),
         here: at(before),
         may_act: visitor.may(Scope::Write),
         may_forget: visitor.may(Scope::Service),
         is_being_forgotten: engine::contacts::is_being_forgotten(&app.env, &visitor, id).await?,
-        forget_href: format!("/contacts/{id}/forget"),
+        forget_href: format!("/clients/people/{id}/forget"),
         counted: engine::forgetting::counted(&counted),
         csrf: visitor.csrf(),
     })

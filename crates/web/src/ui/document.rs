@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
 use domain::{ActivityId, BlobKey, DocumentId, DocumentType, ProcessingStatus, hex};
 use engine::documents::{self, Chunk, WholeDocument};
+use engine::pull::words::facts::document_type;
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
 use store::memory::Document;
@@ -104,7 +105,7 @@ pub(crate) async fn show(
     let (badge, story) = state(&document);
     let n_chunks = i64::from(document.n_chunks);
     html(&DocumentPage {
-        layout: Layout::new(&visitor, now, title.clone(), "/search"),
+        layout: Layout::new(&visitor, now, title.clone(), "/documents"),
         title,
         badge,
         story,
@@ -264,7 +265,7 @@ fn facts(document: &Document, now: DateTime<Utc>) -> Vec<Fact> {
     let time = |label, at| Fact { label, text: String::new(), times: vec![When::new(at, now)] };
     let mut facts = vec![
         text("Source", clipped(&document.source_name, 80)),
-        text("Type", clipped(&document.document_type.to_string(), 60)),
+        text("Type", clipped(&document_type(&document.document_type), 60)),
     ];
     if document.deleted_at.is_none() {
         facts.push(text("Language", language(&document.lang)));

@@ -5,9 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, counted, dollars, number};
+use domain::shown::{clipped, counted};
 use domain::{Scope, SourceStatus, Transport};
-use engine::memory::moves::{self, Status};
 use engine::pull::spec::Key;
 use engine::pull::words::{self, Condition};
 use engine::pull::{Provider, connect};
@@ -15,7 +14,6 @@ use engine::sources::{NewSource, Watched};
 use serde::Deserialize;
 use store::queue::MOST_COUNTED;
 use store::sources::{Event, Source};
-use store::spend::Month;
 
 use super::card::Doing;
 use super::channels::given;
@@ -27,10 +25,9 @@ use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::Query;
-use crate::api::usage;
 use crate::app::App;
 
-pub(super) const HERE: &str = "/sources";
+pub(super) const HERE: &str = "/connections/accounts";
 
 #[derive(Template)]
 #[template(path = "sources.html")]
@@ -39,64 +36,11 @@ struct SourcesPage {
     flash: &'static str,
     cards: Vec<SourceCard>,
     offers: Vec<Offer>,
-    /// The model that search uses; none before anything was remembered.
-    model: Option<ModelPanel>,
-    /// The cost of a service's vectors, the newest month first; none: nothing was paid for.
-    months: Vec<MonthRow>,
-    /// The most that they may cost in a month; empty: there is no cap.
-    cap: String,
     /// The reason why the last try to connect failed, if one did.
     trouble: String,
     is_operator: bool,
     may_act: bool,
     csrf: String,
-}
-
-/// The model that search uses, and how far the memory is on its way to another one.
-struct ModelPanel {
-    /// Whole sentences.
-    story: String,
-    percent: Option<i64>,
-}
-
-impl ModelPanel {
-    fn new(status: &Status) -> Self {
-        let model = &status.placed.model;
-        let mut story = match &status.moving {
-            Some(moving) => format!("This memory {}.", moves::in_words(moving)),
-            None if status.can_be_asked => format!("Search uses the model {model}."),
-            None => format!("Search goes by keyword alone: no embedder here has the model {model} of its vectors."),
-        };
-        if let Some(lang) = &status.placed.lang {
-            story += &format!(" The language of its texts is {lang}.");
-        }
-        Self { story, percent: status.moving.as_ref().and_then(moves::percent) }
-    }
-}
-
-/// One month of one model.
-struct MonthRow {
-    key: String,
-    month: String,
-    model: String,
-    documents: String,
-    tokens: String,
-    cost: String,
-    per_thousand: String,
-}
-
-impl MonthRow {
-    fn new(month: &Month) -> Self {
-        Self {
-            key: format!("{} {}", month.month, month.model),
-            month: month.month.format("%B %Y").to_string(),
-            model: month.model.clone(),
-            documents: number(month.documents),
-            tokens: number(month.tokens),
-            cost: dollars(month.cost_micros),
-            per_thousand: month.per_thousand().map(dollars).unwrap_or_default(),
-        }
-    }
 }
 
 /// A source in few words.
@@ -203,8 +147,6 @@ pub(super) struct EventRow {
     pub tone: &'static str,
     pub what: String,
     pub at: When,
-    pub source: String,
-    pub href: String,
     pub job: Option<String>,
 }
 
@@ -219,8 +161,6 @@ impl EventRow {
             },
             what: clipped(&event.what, 500),
             at: When::new(event.at, now),
-            source: clipped(&event.source_name, 60),
-            href: format!("{HERE}/{}", event.source_id),
             job: event.job_id.map(|id| format!("/jobs/{id}")),
         }
     }
@@ -301,17 +241,12 @@ pub(crate) async fn show(
 
 async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Result<Response, ApiError> {
     let watched = engine::sources::watch(&app.env, visitor, None).await?;
-    let months = usage::load(app, visitor).await?;
-    let memory = moves::own(&app.env, visitor).await?;
     let now = app.env.clock.now();
     let page = SourcesPage {
-        layout: Layout::new(visitor, now, "Sources", HERE),
+        layout: Layout::new(visitor, now, "Accounts", HERE),
         flash: flash.in_words(),
         cards: watched.iter().map(|watched| SourceCard::new(app, watched, now)).collect(),
         offers: app.env.providers.all().iter().map(|provider| Offer::new(app, provider)).collect(),
-        model: memory.as_ref().map(ModelPanel::new),
-        months: months.iter().map(MonthRow::new).collect(),
-        cap: app.env.config.embed_cap_micros().map(dollars).unwrap_or_default(),
         trouble,
         is_operator: visitor.operates(),
         may_act: visitor.may(Scope::Write),

@@ -3,6 +3,7 @@
 
 mod clients;
 mod complaint;
+mod labels;
 pub(super) mod map;
 mod spec;
 mod tools;

@@ -9,7 +9,7 @@ use connectors::pull::clients::{ClientFacts, Facts, Told};
 use connectors::pull::complaint::{self, Complaint, Meaning};
 use connectors::pull::record::{self, Fields};
 use connectors::pull::records::{Records, sorted};
-use connectors::pull::spec::{ClientProof, Key, Kind, Oauth, Sample, Says};
+use connectors::pull::spec::{ClientProof, Key, Kind, Labels, Oauth, Sample, Says};
 use connectors::pull::{
     Account, Api, ApiAnswer, Connector, Failed, Found, Identity, Item, Limit, Page, Provider, ProviderSpec, PullError,
     RawItem, Refused, Setting, Settings, last, more, read_place,
@@ -68,6 +68,11 @@ static SPEC: ProviderSpec = ProviderSpec {
     has_complete_deltas: false,
     hides_long_quota: false,
     clients: &[("crumbline.guest", Says::IsClient(guest)), ("crumbline.order", Says::IsOfClients)],
+    labels: Labels {
+        types: &[("crumbline.guest", "Crumbline guest"), ("crumbline.order", "Crumbline order")],
+        facts: &[],
+        value: |_, _| None,
+    },
     address_fields: &[],
     complaint,
     hidden_complaint: None,

@@ -1,9 +1,7 @@
-//! Clients: their facts (table `client_intelligence`), and marks on those whose facts must be derived again.
+//! Records of clients as lane `client_facts` derives them, and marks on those whose facts must be derived again.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use domain::document::{self, CLIENT_PREFIX, CONTACT};
-use domain::{ClientId, DocumentType, SourceId, TenantId};
-use serde::Serialize;
+use domain::{ClientId, SourceId, TenantId};
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -46,7 +44,7 @@ pub async fn neglected(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Re
 
 /// Marks clients whose text is of other words than this version, or speaks of a day before `today` as one to come. Returns how many.
 pub async fn mark_outdated(conn: &mut PgConnection, words: i32, today: NaiveDate) -> Result<u64> {
-    let marked = sqlx::query(include_str!("sql/clients_mark_outdated.sql")).bind(words).bind(today).execute(conn);
+    let marked = sqlx::query(include_str!("../sql/clients_mark_outdated.sql")).bind(words).bind(today).execute(conn);
     Ok(marked.await?.rows_affected())
 }
 
@@ -69,7 +67,7 @@ pub async fn told(
     clients: &[&str],
     types: &[&str],
 ) -> Result<Vec<Told>> {
-    Ok(sqlx::query_as(include_str!("sql/clients_told.sql"))
+    Ok(sqlx::query_as(include_str!("../sql/clients_told.sql"))
         .bind(tenant_id.0)
         .bind(source_id.0)
         .bind(clients)
@@ -128,10 +126,12 @@ pub struct Derived {
     pub summary: Option<String>,
     pub key_facts: Value,
     pub evidence: Value,
+    /// By which it is matched with others ([`domain::matching::Identity`]).
+    pub identity: Value,
     pub document_id: Option<Uuid>,
 }
 
-/// Writes derived facts where they differ; returns how many rows.
+/// Writes derived facts where they differ; returns how many rows. Records whose keys differ wait to be matched.
 pub async fn upsert(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -139,8 +139,9 @@ pub async fn upsert(
     source_id: SourceId,
     derived: &[Derived],
 ) -> Result<u64> {
+    super::matching::lock(conn, tenant_id).await?;
     let ids: Vec<Uuid> = derived.iter().map(|_| ClientId::new().0).collect();
-    let written = sqlx::query(include_str!("sql/clients_upsert.sql"))
+    let written = sqlx::query(include_str!("../sql/clients_upsert.sql"))
         .bind(tenant_id.0)
         .bind(source_id.0)
         .bind(ids)
@@ -152,7 +153,8 @@ pub async fn upsert(
         .bind(derived.iter().map(|client| &client.evidence).collect::<Vec<_>>())
         .bind(derived.iter().map(|client| client.document_id).collect::<Vec<_>>())
         .bind(at)
-        .execute(conn)
+        .bind(derived.iter().map(|client| &client.identity).collect::<Vec<_>>())
+        .execute(&mut *conn)
         .await?;
     Ok(written.rows_affected())
 }
@@ -173,102 +175,4 @@ pub async fn withdraw(
     .execute(conn)
     .await?;
     Ok(gone.rows_affected())
-}
-
-/// A client as its page and the API show it.
-#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
-pub struct Client {
-    pub id: Uuid,
-    pub source_id: Option<Uuid>,
-    pub source_name: Option<String>,
-    pub source_provider: Option<String>,
-    pub external_id: Option<String>,
-    pub client_name: String,
-    pub industry: Option<String>,
-    pub summary: Option<String>,
-    pub key_facts: Value,
-    pub evidence: Value,
-    pub document_id: Option<Uuid>,
-    pub created_at: DateTime<Utc>,
-    pub updated_at: DateTime<Utc>,
-    /// The number of matching clients with this name.
-    pub n_alike: i64,
-    /// The title of its own record: the person, where the client is named after a company.
-    pub record_title: Option<String>,
-}
-
-impl Client {
-    /// The kind of the record that it is made of. None: a person wrote it.
-    pub fn record_kind(&self) -> Option<&str> {
-        self.external_id.as_deref().map(|id| document::record_kind(id).unwrap_or_default())
-    }
-
-    /// Whether it is a person at a client.
-    pub fn is_contact(&self) -> bool {
-        self.record_kind() == Some(CONTACT)
-    }
-}
-
-/// Selects the clients of a list.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Filter<'a> {
-    pub only: Option<ClientId>,
-    /// Part of the name, in any case.
-    pub named: Option<&'a str>,
-    /// Exactly this name, in any case.
-    pub alike: Option<&'a str>,
-    /// Only one of each name.
-    pub is_grouped: bool,
-    pub limit: i64,
-}
-
-/// Lists the caller's clients by name. Row security of the transaction decides which those are.
-pub async fn list(conn: &mut PgConnection, filter: Filter<'_>) -> Result<Vec<Client>> {
-    Ok(sqlx::query_as(include_str!("sql/clients_list.sql"))
-        .bind(filter.only.map(|id| id.0))
-        .bind(filter.named)
-        .bind(filter.alike)
-        .bind(filter.limit)
-        .bind(filter.is_grouped)
-        .bind(CONTACT)
-        .fetch_all(conn)
-        .await?)
-}
-
-/// A document that a fact cites.
-#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
-pub struct Cited {
-    pub id: Uuid,
-    pub external_id: String,
-    #[sqlx(try_from = "String")]
-    pub document_type: DocumentType,
-    pub title: Option<String>,
-    pub source_updated_at: Option<DateTime<Utc>>,
-}
-
-/// Reads documents by id, as row security of the transaction allows.
-pub async fn cited(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Cited>> {
-    Ok(sqlx::query_as(
-        "select id, external_id, document_type, title, source_updated_at from public.source_documents
-         where id = any($1) and deleted_at is null order by source_updated_at desc nulls last, external_id",
-    )
-    .bind(ids)
-    .fetch_all(conn)
-    .await?)
-}
-
-/// Finds the clients of documents, as (document, client): a document may be a client's own text, or the record that the client is made
-/// of. Row security of the transaction applies.
-pub async fn of_documents(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(Uuid, Uuid)>> {
-    Ok(sqlx::query_as(
-        "select d.id, c.id from public.source_documents d
-         join public.client_intelligence c on c.source_id = d.source_id
-             and c.external_id = case d.document_type when $2 then substr(d.external_id, length($3) + 1) else d.external_id end
-         where d.id = any($1)",
-    )
-    .bind(ids)
-    .bind(DocumentType::Client.to_string())
-    .bind(CLIENT_PREFIX)
-    .fetch_all(conn)
-    .await?)
 }
