@@ -78,7 +78,10 @@ pub async fn run(config: Config, is_chosen: bool, args: Args) -> anyhow::Result<
             let removed = scratch.remove().await;
             return measured.and_then(|cases| removed.map(|()| cases));
         }
-        let scratch = Scratch::make(&database, &config).await?;
+        let scratch = match &args.command {
+            Command::Relevance(args) if args.keep => Scratch::keep(&database, &config, "relevance").await?,
+            _ => Scratch::make(&database, &config).await?,
+        };
         let measured = match args.command {
             Command::Queue | Command::Pull(_) | Command::Embed(_) => Ok(Vec::new()),
             Command::Intake(args) => intake::run(&scratch, &args).await,

@@ -32,6 +32,9 @@ pub struct Args {
     /// Measure among the documents that answer questions alone.
     #[arg(long)]
     gold_only: bool,
+    /// Keep the database, and go on with it next time: a run that was stopped, or is repeated, makes no vector twice.
+    #[arg(long)]
+    pub keep: bool,
 }
 
 /// The reciprocal rank counts among so many hits.

@@ -20,6 +20,7 @@ pub struct Scratch {
     pub tenant_id: TenantId,
     pub login: ConnectTo,
     name: String,
+    is_kept: bool,
     server: ConnectTo,
     metrics: PrometheusHandle,
 }
@@ -40,7 +41,15 @@ impl Serving {
 
 impl Scratch {
     pub async fn make(database: &Database, config: &Config) -> anyhow::Result<Self> {
-        let name = format!("tributary_bench_{}", std::process::id());
+        Self::named(database, config, format!("tributary_bench_{}", std::process::id())).await
+    }
+
+    /// One that stays, or the one that an earlier run left.
+    pub async fn keep(database: &Database, config: &Config, of: &str) -> anyhow::Result<Self> {
+        Ok(Self { is_kept: true, ..Self::named(database, config, format!("tributary_bench_{of}")).await? })
+    }
+
+    async fn named(database: &Database, config: &Config, name: String) -> anyhow::Result<Self> {
         migrate::create_database(&database.admin, &name, None)
             .await
             .context("the bench makes a database of its own, and this login may not")?;
@@ -53,7 +62,7 @@ impl Scratch {
         let tenant_id = tenants::ensure_operator(&mut conn).await?;
         drop(conn);
         let server = database.admin.clone();
-        Ok(Self { env, tenant_id, login, name, server, metrics: process::metrics()? })
+        Ok(Self { env, tenant_id, login, name, is_kept: false, server, metrics: process::metrics()? })
     }
 
     /// Serves this database over HTTP, without lanes.
@@ -80,6 +89,9 @@ impl Scratch {
 
     pub async fn remove(self) -> anyhow::Result<()> {
         self.env.db.close().await;
+        if self.is_kept {
+            return Ok(());
+        }
         Ok(store::bench::drop_database(&self.server, &self.name).await?)
     }
 }

@@ -217,7 +217,10 @@ fn read(args: &Args) -> anyhow::Result<(Vec<Page>, Vec<String>)> {
 
 pub(super) async fn asker(env: &Env, name: &str) -> anyhow::Result<Asker> {
     let mut conn = env.db.acquire().await?;
-    let tenant_id = tenants::create(&mut conn, name).await?;
+    let tenant_id = match tenants::find(&mut conn, Some(name)).await? {
+        Some(kept) => kept,
+        None => tenants::create(&mut conn, name).await?,
+    };
     let (_, key) = keys::create(&mut conn, tenant_id, None, "bench", &[Scope::Read]).await?;
     Ok(Asker { tenant_id, key })
 }
