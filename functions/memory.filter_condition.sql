@@ -23,19 +23,8 @@ begin
         condition := condition || format(' and d.contact_id = %L', (p_filters ->> 'contact')::bigint);
     end if;
     if p_filters ? 'client' then
-        condition := condition || format(
-            ' and d.id in (
-                select x.id from public.client_intelligence c, public.source_documents x
-                where c.tenant_id = %1$L and c.id = %2$L and x.tenant_id = %1$L and x.source_id = c.source_id
-                    and x.external_id in (c.external_id, %3$L || c.external_id)
-                union
-                select c.document_id from public.client_intelligence c where c.tenant_id = %1$L and c.id = %2$L
-                union
-                select x.id from public.client_intelligence c
-                join public.document_mentions m on m.tenant_id = %1$L and m.source_id = c.source_id and m.mentions = c.external_id
-                join public.source_documents x on x.tenant_id = %1$L and x.source_id = m.source_id and x.external_id = m.external_id
-                where c.tenant_id = %1$L and c.id = %2$L)',
-            tributary.tenant(), (p_filters ->> 'client')::uuid, 'client:');
+        -- Another tenant's client has no documents here: the function asks for the caller's own.
+        condition := condition || format(' and d.id in (select tributary.client_documents(%L))', (p_filters ->> 'client')::uuid);
     end if;
     if p_filters ? 'person' then
         condition := condition || format(

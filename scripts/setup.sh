@@ -237,7 +237,7 @@ unpack_test_packages() {
     mv "$tmp" "$dir"
 }
 
-# For tests: Supabase's client, and what checks the API's description and makes a client from it, as pinned in the lock file.
+# For tests: Supabase's client, axe, and what checks the API's description and makes a client from it, as pinned in the lock file.
 setup_node_packages() {
     local dir
     dir=$cache/node-packages-$(sha256sum "$root/scripts/node/package-lock.json" | cut -c1-12)

@@ -61,6 +61,24 @@ impl Http {
         Ok((status, text.chars().take(2_000).collect()))
     }
 
+    /// Gets a page and returns the status and the beginning of the answer. An error tells the kind of failure alone.
+    pub async fn get(&self, url: &str, within: Duration) -> Result<(u16, String), String> {
+        let in_words = |error: reqwest::Error| match error.is_timeout() {
+            true => "it did not answer in time".to_owned(),
+            false => format!("it could not be reached{}", io_kind(&error)),
+        };
+        let mut answer = self.0.get(url).timeout(within).send().await.map_err(in_words)?;
+        let status = answer.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(in_words)? {
+            body.extend_from_slice(&piece[..piece.len().min(2_000 - body.len())]);
+            if body.len() == 2_000 {
+                break;
+            }
+        }
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    }
+
     /// Returns the target of a redirect without following it, or `None` for any other answer. The URL may contain a token, so no error
     /// names it.
     pub async fn sent_to(&self, url: &str) -> Result<Option<String>, Fault> {

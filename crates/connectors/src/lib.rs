@@ -1,5 +1,6 @@
 //! The only crate with an HTTP client. It never sees PostgreSQL.
 
+pub mod guide;
 mod http;
 pub mod models;
 pub mod outside;

@@ -14,6 +14,9 @@ pub enum Fault {
     Reauthorize,
     #[error("could not be done now")]
     Transient(#[source] anyhow::Error),
+    /// Our own database is away or does not answer. The item is not at fault.
+    #[error("could not be done now")]
+    Away(#[source] anyhow::Error),
     /// The credentials are good, but a scope or a permission is missing. A retry changes nothing.
     #[error("{what}")]
     Refused { what: String },
@@ -59,8 +62,11 @@ pub enum Verdict {
 /// The wait of an item that a person has to help along. It is long enough for the item to be parked; upkeep sends it sooner.
 const BLOCKED: Duration = Duration::from_secs(2 * 3_600);
 
-pub fn verdict(fault: &Fault, attempt: i32, max_attempts: i32, rng: &mut impl Rng) -> Verdict {
+/// `tries` are the attempts that count, this one among them, and the waits before it.
+pub fn verdict(fault: &Fault, attempt: i32, tries: i32, max_attempts: i32, rng: &mut impl Rng) -> Verdict {
     match fault {
+        // However long it lasts: an outage must not fill the dead letters.
+        Fault::Away(_) => Verdict::Wait(backoff(tries, rng)),
         Fault::RateLimited { retry_after } => Verdict::Wait(polite(*retry_after, rng)),
         Fault::Blocked { .. } => Verdict::Wait(BLOCKED),
         Fault::Reauthorize | Fault::Refused { .. } | Fault::Malformed { .. } => Verdict::Bury,
@@ -108,17 +114,32 @@ mod tests {
         let transient = || Fault::Transient(anyhow::anyhow!("connection refused"));
         let minute = Duration::from_secs(60);
         let waits: Vec<Duration> = [Duration::ZERO, minute]
-            .map(|retry_after| match verdict(&Fault::RateLimited { retry_after }, 99, 8, &mut rng) {
+            .map(|retry_after| match verdict(&Fault::RateLimited { retry_after }, 99, 99, 8, &mut rng) {
                 Verdict::Wait(delay) => delay,
                 other => panic!("{other:?}"),
             })
             .to_vec();
         assert!(waits[0] >= Duration::from_secs(1) && waits[0] <= Duration::from_millis(1_100), "{waits:?}");
         assert!(waits[1] >= minute && waits[1] <= Duration::from_secs(66), "{waits:?}");
-        assert!(matches!(verdict(&transient(), 7, 8, &mut rng), Verdict::Retry(_)));
-        assert_eq!(verdict(&transient(), 8, 8, &mut rng), Verdict::Bury);
-        assert_eq!(verdict(&Fault::Malformed { what: "no id".into() }, 1, 8, &mut rng), Verdict::Bury);
-        assert_eq!(verdict(&Fault::Reauthorize, 1, 8, &mut rng), Verdict::Bury);
+        assert!(matches!(verdict(&transient(), 7, 7, 8, &mut rng), Verdict::Retry(_)));
+        assert_eq!(verdict(&transient(), 8, 8, 8, &mut rng), Verdict::Bury);
+        assert_eq!(verdict(&Fault::Malformed { what: "no id".into() }, 1, 1, 8, &mut rng), Verdict::Bury);
+        assert_eq!(verdict(&Fault::Reauthorize, 1, 1, 8, &mut rng), Verdict::Bury);
+    }
+
+    #[test]
+    fn an_outage_of_the_database_costs_no_attempt_and_is_asked_after_less_and_less_often() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let away = Fault::Away(anyhow::anyhow!("the database did not answer in time"));
+        for (tries, ceiling_secs) in [(1, 1), (3, 4), (40, 600)] {
+            match verdict(&away, 8, tries, 8, &mut rng) {
+                Verdict::Wait(delay) => {
+                    let ceiling = Duration::from_secs(ceiling_secs);
+                    assert!((ceiling / 2..=ceiling).contains(&delay), "{tries} tries: {delay:?}");
+                }
+                other => panic!("{tries} tries: {other:?}"),
+            }
+        }
     }
 
     #[test]
@@ -132,13 +153,20 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(7);
         for attempt in [1, 7, 8, 9, i32::MAX] {
             let refused = Fault::Refused { what: "the scope is missing".into() };
-            assert_eq!(verdict(&refused, attempt, 8, &mut rng), Verdict::Bury, "asking again changes nothing");
-            assert_eq!(verdict(&Fault::Stale, attempt, 8, &mut rng), Verdict::Drop, "it is somebody else's");
+            assert_eq!(verdict(&refused, attempt, attempt, 8, &mut rng), Verdict::Bury, "asking again changes nothing");
+            assert_eq!(verdict(&Fault::Stale, attempt, attempt, 8, &mut rng), Verdict::Drop, "it is somebody else's");
             let blocked = Fault::Blocked { what: "nobody has paid".into() };
-            assert_eq!(verdict(&blocked, attempt, 8, &mut rng), Verdict::Wait(BLOCKED), "no attempt was made in vain");
+            assert_eq!(
+                verdict(&blocked, attempt, attempt, 8, &mut rng),
+                Verdict::Wait(BLOCKED),
+                "no attempt was made in vain"
+            );
             let wait = Fault::RateLimited { retry_after: Duration::from_secs(5) };
-            assert!(matches!(verdict(&wait, attempt, 8, &mut rng), Verdict::Wait(_)), "waiting costs no attempt");
-            let transient = verdict(&Fault::Transient(anyhow::anyhow!("reset")), attempt, 8, &mut rng);
+            assert!(
+                matches!(verdict(&wait, attempt, attempt, 8, &mut rng), Verdict::Wait(_)),
+                "waiting costs no attempt"
+            );
+            let transient = verdict(&Fault::Transient(anyhow::anyhow!("reset")), attempt, attempt, 8, &mut rng);
             assert_eq!(transient == Verdict::Bury, attempt >= 8, "attempt {attempt}: {transient:?}");
         }
     }

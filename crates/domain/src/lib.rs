@@ -13,11 +13,13 @@ pub mod fault;
 pub mod hex;
 pub mod ids;
 pub mod item;
+pub mod matching;
 pub mod notice;
 pub mod ranking;
 pub mod secret;
 pub mod shown;
 pub mod source;
+pub mod sums;
 pub mod text;
 pub mod words;
 

@@ -55,7 +55,7 @@ words! {
         #[default]
         Rest = "rest",
         Mcp = "mcp",
-        /// Built-in sample data (`INTEGRATIONS_USE_FIXTURES`).
+        /// Built-in sample data.
         Fixtures = "fixtures",
     }
 }

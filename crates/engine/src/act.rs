@@ -14,6 +14,9 @@ pub enum ActError {
     Conflict(String),
     #[error(transparent)]
     Store(store::Error),
+    /// It could not be remembered.
+    #[error("it could not be remembered")]
+    Failed(#[source] domain::Fault),
 }
 
 impl ActError {

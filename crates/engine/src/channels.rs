@@ -8,7 +8,7 @@ use store::channels::{self, Channel, ChannelChange, Refusal, Retiring, Secrets, 
 
 use crate::act::{OrMissing as _, checked_name};
 use crate::config::network;
-use crate::intake::providers::UnknownProvider;
+use crate::intake::providers::{UnknownProvider, explain};
 use crate::intake::{self, ChannelSpec, Intake, Sample, Visit};
 use crate::{ActError, Env};
 
@@ -103,14 +103,26 @@ pub async fn open(env: &Env, caller: &Caller, id: ChannelId) -> Result<Opened> {
     Opened::new(env, channel, secrets)
 }
 
+/// A refusal with what to do about it.
+pub struct Refused {
+    pub refusal: Refusal,
+    /// None: nothing is known about the reason.
+    pub todo: Option<&'static str>,
+}
+
 /// The newest refusals of a channel.
-pub async fn refusals(env: &Env, caller: &Caller, id: ChannelId, limit: i64) -> Result<Vec<Refusal>> {
+pub async fn refusals(env: &Env, caller: &Caller, id: ChannelId, limit: i64) -> Result<Vec<Refused>> {
     let found = env.db.session(async |conn| {
         let channel = channels::get(conn, caller.tenant_id, id).await?;
         Ok(channel.zip(Some(channels::refusals(conn, caller.tenant_id, id, limit).await?)))
     });
-    let (_, refusals) = found.await?.or_missing("channel")?;
-    Ok(refusals)
+    let (channel, refusals) = found.await?.or_missing("channel")?;
+    let spec = env.channel_providers.find(&channel.provider_code).ok();
+    let explained = |refusal: Refusal| {
+        let advice = spec.and_then(|spec| explain(spec, &refusal.reason));
+        Refused { todo: advice.map(|advice| advice.todo), refusal }
+    };
+    Ok(refusals.into_iter().map(explained).collect())
 }
 
 /// Changes the name, the owner, the limit or the settings of a channel. An owner has its events from now on.
@@ -216,6 +228,33 @@ pub async fn test_event(env: &Env, caller: &Caller, id: ChannelId) -> Result<Sam
     sample.ok_or_else(|| ActError::Conflict("the channel has no secret to sign with".into()))
 }
 
+/// A command that sends a test event as the channel's provider would, to be pasted into a shell. It holds secrets. None: the channel has no
+/// secret to sign with.
+pub fn test_command(env: &Env, opened: &Opened) -> Option<String> {
+    let Opened { id, spec, url, secrets, .. } = opened;
+    if let Some(command) = (spec.told.next_step)(*id, url, &secrets.proofs).command {
+        return Some(command);
+    }
+    let base_url = env.config.base_url();
+    let sample = intake::sample(spec, secrets, &base_url, env.clock.now())?;
+    let mut command = format!("curl -sS {}", quoted(&format!("{base_url}{}", sample.target)));
+    for (name, value) in &sample.headers {
+        command.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
+    }
+    let body = std::str::from_utf8(&sample.body).ok()?;
+    Some(format!("{command} --data-binary {}", quoted(body)))
+}
+
+/// As one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Names who looked at a channel's secrets.
+pub fn log_shown(caller: &Caller, id: ChannelId) {
+    log(caller, id, "shown with its secrets");
+}
+
 /// Sends a test event through this process's own intake, where it is verified like every webhook. The inner error: the intake did not
 /// take it.
 pub async fn send_test(
@@ -291,6 +330,11 @@ fn checked_settings(given: Settings) -> Result<Settings> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_one_word_of_a_shell() {
+        assert_eq!(quoted("it's 1 < 2 & $HOME"), r"'it'\''s 1 < 2 & $HOME'");
+    }
 
     #[test]
     fn what_is_given_for_a_channel_is_checked() {

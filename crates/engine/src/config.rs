@@ -93,7 +93,7 @@ pub struct Config {
     #[arg(long, env = "BUILTIN_AGENT", global = true, hide_short_help = true)]
     pub builtin_agent: Option<bool>,
 
-    /// The largest number of activities that an agent processes at once. The Nodes page can set a smaller number.
+    /// The largest number of activities that an agent processes at once. The Agents page can set a smaller number.
     #[arg(long, env = "AGENT_CONCURRENCY", default_value_t = 8, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub agent_concurrency: u32,
 

@@ -1,23 +1,27 @@
-//! Documents as people look at them: a page of them, and one with its chunks.
+//! Documents as people look at them and correct them: a page of them, one with its chunks, deleted, and let in again.
 
 use std::collections::HashSet;
 
-use domain::{Caller, DocumentId};
+use domain::shown::clipped;
+use domain::text::has_nul;
+use domain::{ActivityId, Caller, DocumentId, DocumentType, Record, SourceId};
+use store::memory::documents::Wanted;
+use store::memory::removed::{self, Removed};
 use store::memory::{Document, Listed, VectorTable, chunks, documents};
 use uuid::Uuid;
 
 use crate::act::OrMissing as _;
+use crate::activities::remember_again;
+use crate::memory::remember;
 use crate::{ActError, Env};
 
 /// A page of the tenant's documents, the newest first, and the one before which the next page begins.
-pub async fn list(
-    env: &Env,
-    caller: &Caller,
-    before: Option<Uuid>,
-    limit: i64,
-) -> Result<(Vec<Listed>, Option<Uuid>), ActError> {
-    let listed = env.db.read(caller, async |tx| documents::list(tx, before, limit).await).await?;
-    let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= limit);
+pub async fn list(env: &Env, caller: &Caller, wanted: Wanted<'_>) -> Result<(Vec<Listed>, Option<Uuid>), ActError> {
+    if wanted.document_type.is_some_and(has_nul) {
+        return Err(ActError::invalid("type has a NUL character"));
+    }
+    let listed = env.db.read(caller, async |tx| documents::list(tx, wanted).await).await?;
+    let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= wanted.limit);
     let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
     Ok((listed, next_before))
 }
@@ -72,4 +76,55 @@ async fn with_vectors(env: &Env, caller: &Caller, id: DocumentId) -> store::Resu
         chunks::of_documents(conn, caller.tenant_id, &table, &[id.0]).await
     });
     Ok(kept.await?.into_iter().filter(|chunk| chunk.has_vector).map(|chunk| chunk.id).collect())
+}
+
+/// Deletes a document: its text, chunks and vectors go at once, and its tombstone keeps it deleted when its source sends it again. Asked twice, it is done
+/// once.
+///
+/// It goes through `remember`, which locks the document, and the mark is in the same commit. So whoever remembers the document at the same time either
+/// wrote before and is deleted here, or finds the mark.
+pub async fn delete(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), ActError> {
+    let tenant_id = caller.tenant_id;
+    let document = env.db.read(caller, async |tx| documents::get(tx, id.0).await).await?.or_missing("document")?;
+    if document.document_type == DocumentType::Client {
+        return Err(ActError::conflict(
+            "this text is made from what is known about a client: correct the client instead",
+        ));
+    }
+    if document.removed_at.is_some() {
+        return Ok(());
+    }
+    let is_record = matches!(document.document_type, DocumentType::Record { .. });
+    let tombstone = Record {
+        is_deleted: true,
+        // The facts that rest on it are derived again.
+        mentions: is_record.then(Vec::new),
+        ..Record::new(SourceId(document.source_id), document.external_id, document.document_type, "")
+    };
+    let begin = || async { Ok(env.db.begin().await?) };
+    let (mut tx, _) = remember(env, tenant_id, vec![tombstone], begin).await.map_err(ActError::Failed)?;
+    removed::mark(&mut tx, env.clock.sql(), tenant_id, id, &clipped(&caller.key_name, 60)).await?;
+    tx.commit().await?;
+    tracing::info!(document.id = %id, tenant.id = %tenant_id, "document {id} was deleted, as key {} asked", caller.key_id);
+    Ok(())
+}
+
+/// Lets a document in again that a person deleted. That of an activity is made anew at once; another one comes back when its source sends it.
+pub async fn restore(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), ActError> {
+    let tenant_id = caller.tenant_id;
+    let restored = env.db.write(async |tx| -> Result<(), ActError> {
+        let external_id = removed::unmark(tx, tenant_id, id).await?.or_missing("deleted document")?;
+        if let Some(activity) = ActivityId::from_external_id(&external_id)
+            && store::activities::get(tx, tenant_id, activity).await?.is_some()
+        {
+            remember_again(tx, tenant_id, &[activity.0]).await?;
+        }
+        Ok(())
+    });
+    restored.await
+}
+
+/// Lists the documents that people deleted, the latest first, at most `limit`.
+pub async fn removed(env: &Env, caller: &Caller, limit: i64) -> Result<Vec<Removed>, ActError> {
+    Ok(env.db.read(caller, async |tx| removed::list(tx, limit).await).await?)
 }

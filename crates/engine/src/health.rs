@@ -129,7 +129,7 @@ async fn find(
             plural(refusing.n, "request", "requests"),
             refusing.reason
         ),
-        todo: "open Channels and read what it refused, and why".into(),
+        todo: "open Webhooks and read what it refused, and why".into(),
     }));
     let long_held = store::claims::long_held(conn, env.clock.sql(), caller.tenant_id).await?;
     if long_held > 0 {
@@ -140,7 +140,7 @@ async fn find(
                 "{} been in an agent's hands for over an hour",
                 plural(long_held, "activity has", "activities have")
             ),
-            todo: "open Nodes: an agent that lives and gets nowhere has to be restarted; Skip ends an activity".into(),
+            todo: "open Agents: an agent that lives and gets nowhere has to be restarted; Skip ends an activity".into(),
         });
     }
     findings.extend(spend_findings(env, conn, caller.tenant_id).await?);
@@ -227,7 +227,7 @@ async fn spend_findings(env: &Env, conn: &mut PgConnection, tenant_id: TenantId)
                 dollars(price),
                 dollars(alert)
             ),
-            todo: "see Sources for which of them costs it; a smaller model or fewer records cost less".into(),
+            todo: "see Spend for what costs it; a smaller model or fewer records cost less".into(),
         });
     }
     Ok(findings)

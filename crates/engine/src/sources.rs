@@ -44,7 +44,7 @@ pub async fn whole(env: &Env, caller: &Caller, id: SourceId) -> Result<WholeSour
         let Some(source) = sources::get(tx, tenant_id, id).await? else { return Ok(None) };
         let counts = sources::counts(tx, tenant_id, id).await?;
         let spend = jobs::spend(tx, tenant_id, id).await?;
-        let events = sources::events(tx, tenant_id, Some(id), EVENTS).await?;
+        let events = sources::events(tx, tenant_id, id, EVENTS).await?;
         Ok(Some(WholeSource { source, counts, spend, events }))
     });
     loaded.await?.or_missing("source")
@@ -86,11 +86,20 @@ pub struct NewSource {
     /// Its provider's name, as in `/oauth/{provider}/authorize`.
     pub provider: String,
     pub key: Option<Secret>,
-    /// Sample data instead of an account, where `INTEGRATIONS_USE_FIXTURES` is on.
+    /// Sample data instead of an account.
     pub fixtures: bool,
     pub transport: Option<Transport>,
     /// The source whose key this one replaces. None: a new one, or the one that the account already is.
     pub replaces: Option<SourceId>,
+}
+
+/// Connects the sample data of every provider that has some, so that there is something to look at. Again, it is the same sources.
+pub async fn connect_samples(env: &Env, caller: &Caller) -> Result<Vec<SourceId>, ConnectError> {
+    let mut connected = Vec::new();
+    for provider in env.providers.all().iter().filter(|provider| provider.has_samples()) {
+        connected.push(connect::with_fixtures(env, caller.tenant_id, provider).await?);
+    }
+    Ok(connected)
 }
 
 /// Connects a source. Its first sync begins at once.
@@ -99,7 +108,6 @@ pub async fn connect(env: &Env, caller: &Caller, new: NewSource) -> Result<Sourc
     let provider = env.providers.named(&new.provider).map_err(|unknown| ConnectError::Invalid(unknown.to_string()))?;
     let id = match (new.fixtures, new.key) {
         (true, Some(_)) => return Err(ConnectError::Invalid("either a key or fixtures, not both".into())),
-        (true, None) if !env.providers.uses_fixtures() => return Err(ConnectError::SamplesOff),
         (true, None) => connect::with_fixtures(env, tenant_id, provider).await?,
         (false, None) => {
             let or_key = provider.key.as_ref().map(|key| format!(", or send the `key` of {}", key.of));

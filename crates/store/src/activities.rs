@@ -245,28 +245,123 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
 }
 
-/// The activities that a list shows.
+/// The activities that a list shows. Every field narrows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Of {
-    #[default]
-    All,
-    Channel(ChannelId),
-    Contact(ContactId),
+pub struct Filter<'a> {
+    pub channel_id: Option<ChannelId>,
+    pub contact_id: Option<ContactId>,
     /// The work of one person.
-    Person(PersonId),
-    /// Activities that match no contact.
-    Unmatched,
-    /// Activities that failed.
-    Failed,
+    pub person_id: Option<PersonId>,
+    pub r#type: Option<ActivityType>,
+    pub status: Option<ProcessingStatus>,
+    /// Only activities that match no contact.
+    pub is_unmatched: bool,
+    pub since: Option<DateTime<Utc>>,
+    /// Before this time.
+    pub until: Option<DateTime<Utc>>,
+    /// In its subject, its text or its addresses, in either case.
+    pub text: Option<&'a str>,
 }
 
+/// The activities that are looked at for a page where no index decides which ones fit: enough for weeks, and read within a moment.
+pub const LOOKED_AT: i64 = 10_000;
+
 /// A page of activities, the newest first.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    pub of: Of,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    pub filter: Filter<'a>,
     /// Older than this one.
     pub before: Option<ActivityId>,
     pub limit: i64,
+    /// With their whole texts, not as lists show them.
+    pub is_whole: bool,
+}
+
+/// A condition on a row `a`: of the columns that have an index with the time, or of what each row says itself.
+enum Condition<'a> {
+    Contact(ContactId),
+    Channel(ChannelId),
+    Person(PersonId),
+    Status(ProcessingStatus),
+    Unmatched,
+    Type(ActivityType),
+    Text(&'a str),
+}
+
+impl Condition<'_> {
+    /// Whether an index has these rows in the order of time.
+    fn is_indexed(&self) -> bool {
+        match self {
+            Self::Contact(_) | Self::Channel(_) | Self::Person(_) | Self::Unmatched => true,
+            Self::Status(status) => *status == ProcessingStatus::Failed,
+            Self::Type(_) | Self::Text(_) => false,
+        }
+    }
+
+    fn push(&self, sql: &mut QueryBuilder<sqlx::Postgres>) {
+        match self {
+            Self::Contact(id) => sql.push(" and a.contact_id = ").push_bind(id.0),
+            Self::Channel(id) => sql.push(" and a.provider_id = ").push_bind(id.0),
+            Self::Person(id) => sql.push(" and a.sales_id = ").push_bind(id.0),
+            // Written out: the index is on this word.
+            Self::Status(ProcessingStatus::Failed) => sql.push(" and a.processing_status = 'failed'"),
+            Self::Status(status) => sql.push(" and a.processing_status = ").push_bind(status.as_str()),
+            Self::Unmatched => sql.push(" and a.contact_id is null"),
+            Self::Type(kind) => sql.push(" and a.type = ").push_bind(kind.as_str()),
+            Self::Text(text) => sql
+                .push(
+                    " and strpos(lower(concat_ws(' ', a.raw_data ->> 'subject', a.raw_data ->> 'content', a.metadata ->> 'from',
+                         a.metadata ->> 'from_name', a.metadata ->> 'to')), lower(",
+                )
+                .push_bind((*text).to_owned())
+                .push(")) > 0"),
+        };
+    }
+}
+
+impl<'a> Wanted<'a> {
+    /// The conditions that an index decides, at most one, and the others.
+    fn conditions(&self) -> (Option<Condition<'a>>, Vec<Condition<'a>>) {
+        let Filter { channel_id, contact_id, person_id, r#type, status, is_unmatched, text, .. } = self.filter;
+        let all = [
+            contact_id.map(Condition::Contact),
+            channel_id.map(Condition::Channel),
+            person_id.map(Condition::Person),
+            status.map(Condition::Status),
+            is_unmatched.then_some(Condition::Unmatched),
+            r#type.map(Condition::Type),
+            text.map(Condition::Text),
+        ];
+        let mut all: Vec<Condition<'a>> = all.into_iter().flatten().collect();
+        let indexed = all.iter().position(Condition::is_indexed).map(|nth| all.remove(nth));
+        (indexed, all)
+    }
+
+    /// Whether rows are looked at one by one, [`LOOKED_AT`] of them at most.
+    pub fn is_sifted(&self) -> bool {
+        !self.conditions().1.is_empty()
+    }
+
+    /// Adds what an index decides: the tenant, the first condition and the time.
+    fn narrow(&self, sql: &mut QueryBuilder<sqlx::Postgres>, tenant_id: TenantId) {
+        sql.push(" where a.tenant_id = ").push_bind(tenant_id.0);
+        if let Some(condition) = self.conditions().0 {
+            condition.push(sql);
+        }
+        // There was nothing before this, and PostgreSQL's times do not go back as far as ours.
+        if let Some(since) = self.filter.since {
+            sql.push(" and a.created_at >= ").push_bind(since.max(DateTime::UNIX_EPOCH));
+        }
+        if let Some(until) = self.filter.until {
+            sql.push(" and a.created_at < ").push_bind(until.max(DateTime::UNIX_EPOCH));
+        }
+        if let Some(before) = self.before {
+            sql.push(
+                " and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = ",
+            );
+            sql.push_bind(tenant_id.0).push(" and b.id = ").push_bind(before.0).push(")");
+        }
+    }
 }
 
 /// The texts of an activity as lists show them: cut, and of `metadata` only parties and error.
@@ -276,32 +371,50 @@ const CUT: &str = "jsonb_build_object('source_type', a.raw_data -> 'source_type'
         'summary', left(a.processed_data ->> 'summary', 1000), 'transcript', left(a.processed_data ->> 'transcript', 3000),
         'facts', jsonb_path_query_array(a.processed_data, '$.facts[0 to 11]'))) end as processed_data,
     jsonb_strip_nulls(jsonb_build_object('from', a.metadata -> 'from', 'from_key', a.metadata -> 'from_key', 'to', a.metadata -> 'to',
-        'to_key', a.metadata -> 'to_key', 'error', a.metadata -> 'error', 'retry_count', a.metadata -> 'retry_count')) as metadata";
+        'to_key', a.metadata -> 'to_key', 'error', a.metadata -> 'error', 'retry_count', a.metadata -> 'retry_count',
+        'written_by', a.metadata -> 'written_by', 'at', a.metadata -> 'at')) as metadata";
 
 /// The columns of an [`Activity`] as lists show it, of `public.activities a`.
 pub(crate) fn listed() -> String {
     format!("{STATE}, {CUT}")
 }
 
-pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted) -> Result<Vec<Activity>> {
-    let mut sql = QueryBuilder::new(format!("select {} from public.activities a where a.tenant_id = ", listed()));
-    sql.push_bind(tenant_id.0);
-    match wanted.of {
-        Of::All => &mut sql,
-        Of::Channel(id) => sql.push(" and a.provider_id = ").push_bind(id.0),
-        Of::Contact(id) => sql.push(" and a.contact_id = ").push_bind(id.0),
-        Of::Person(id) => sql.push(" and a.sales_id = ").push_bind(id.0),
-        Of::Unmatched => sql.push(" and a.contact_id is null"),
-        Of::Failed => sql.push(" and a.processing_status = 'failed'"),
+/// The order of every list.
+const NEWEST_FIRST: &str = " order by a.created_at desc, a.id desc limit ";
+
+pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted<'_>) -> Result<Vec<Activity>> {
+    let columns = match wanted.is_whole {
+        true => format!("{STATE}, a.raw_data, a.processed_data, a.metadata"),
+        false => listed(),
     };
-    if let Some(before) = wanted.before {
-        sql.push(
-            " and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = ",
-        );
-        sql.push_bind(tenant_id.0).push(" and b.id = ").push_bind(before.0).push(")");
+    let (_, sifted) = wanted.conditions();
+    let mut sql = QueryBuilder::new(format!("select {columns} from "));
+    if sifted.is_empty() {
+        sql.push("public.activities a");
+        wanted.narrow(&mut sql, tenant_id);
+    } else {
+        // Both are in the same order, so this stops at the last row of the page.
+        sql.push("(select a.* from public.activities a");
+        wanted.narrow(&mut sql, tenant_id);
+        sql.push(NEWEST_FIRST).push_bind(LOOKED_AT).push(") a where true");
+        sifted.iter().for_each(|condition| condition.push(&mut sql));
     }
-    sql.push(" order by a.created_at desc, a.id desc limit ").push_bind(wanted.limit);
+    sql.push(NEWEST_FIRST).push_bind(wanted.limit);
     Ok(sql.build_query_as().fetch_all(conn).await?)
+}
+
+/// Finds the last of the activities that were looked at, if there are more behind it.
+pub async fn last_looked_at(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted<'_>) -> Result<Option<Uuid>> {
+    let mut sql = QueryBuilder::new("select a.id from public.activities a");
+    wanted.narrow(&mut sql, tenant_id);
+    sql.push(NEWEST_FIRST).push("1 offset ").push_bind(LOOKED_AT - 1);
+    Ok(sql.build_query_scalar().fetch_optional(conn).await?)
+}
+
+/// Reads some activities, as lists show them, in any order.
+pub async fn get_all(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]) -> Result<Vec<Activity>> {
+    let sql = format!("select {} from public.activities a where a.tenant_id = $1 and a.id = any ($2)", listed());
+    Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(tenant_id.0).bind(ids).fetch_all(conn).await?)
 }
 
 /// Links an activity to a contact. `false`: there is no such activity or contact. The caller has it remembered again.
@@ -408,16 +521,28 @@ pub async fn openings(conn: &mut PgConnection, tenant_id: TenantId, ids: &[Uuid]
     Ok(rows.into_iter().map(opening).collect())
 }
 
-/// Counts the arrivals of each of the last 60 minutes, up to [`MOST_COUNTED`], the oldest first.
-pub async fn count_per_minute(
+/// The arrivals of a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Bucket {
+    pub begins: DateTime<Utc>,
+    /// Up to [`MOST_COUNTED`], which means "at least".
+    pub n: i64,
+}
+
+/// Counts the arrivals of each of the last `buckets` stretches of this length, the oldest first.
+pub async fn count_per_bucket(
     conn: &mut PgConnection,
     now: Option<DateTime<Utc>>,
     tenant_id: TenantId,
-) -> Result<Vec<i64>> {
-    Ok(sqlx::query_scalar(include_str!("sql/activities_per_minute.sql"))
+    length: Duration,
+    buckets: i32,
+) -> Result<Vec<Bucket>> {
+    Ok(sqlx::query_as(include_str!("sql/activities_per_bucket.sql"))
         .bind(tenant_id.0)
         .bind(now)
         .bind(MOST_COUNTED)
+        .bind(length.as_secs_f64())
+        .bind(buckets)
         .fetch_all(conn)
         .await?)
 }

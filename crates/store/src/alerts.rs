@@ -1,5 +1,7 @@
 //! Alerts: problems that a person should look at. An alert is open until its cause is gone.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use domain::TenantId;
 use serde::Serialize;
@@ -49,6 +51,15 @@ pub async fn reconcile(
     .bind(&subjects)
     .execute(&mut *conn)
     .await?;
+    // What comes back is told again.
+    sqlx::query(
+        "delete from tributary.dismissals where tenant_id = $1 and (kind, subject) not in (select * from unnest($2::text[], $3::text[]))",
+    )
+    .bind(tenant_id.0)
+    .bind(&kinds)
+    .bind(&subjects)
+    .execute(&mut *conn)
+    .await?;
     Ok(sqlx::query_as(include_str!("sql/alerts_open.sql"))
         .bind(at)
         .bind(tenant_id.0)
@@ -59,6 +70,55 @@ pub async fn reconcile(
         .bind(&todos)
         .fetch_all(conn)
         .await?)
+}
+
+/// A finding that a person does not want to see for a while.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Dismissal {
+    pub kind: String,
+    pub subject: String,
+}
+
+/// Lists the dismissals that are not over.
+pub async fn dismissals(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+) -> Result<Vec<Dismissal>> {
+    let sql = "select kind, subject from tributary.dismissals where tenant_id = $1 and until > coalesce($2, now())";
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(at).fetch_all(conn).await?)
+}
+
+/// Dismisses findings of one kind for a while; again, from now on.
+pub async fn dismiss(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    kind: &str,
+    subjects: &[&str],
+    by: &str,
+    lasts: Duration,
+) -> Result<()> {
+    sqlx::query(
+        "insert into tributary.dismissals (tenant_id, kind, subject, dismissed_by, until)
+         select $1, $2, subject, $4, coalesce($5, now()) + make_interval(secs => $6) from unnest($3::text[]) subject
+         on conflict (tenant_id, kind, subject) do update set dismissed_by = excluded.dismissed_by, until = excluded.until",
+    )
+    .bind(tenant_id.0)
+    .bind(kind)
+    .bind(subjects)
+    .bind(by)
+    .bind(at)
+    .bind(lasts.as_secs_f64())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Ends the dismissals of one kind. Returns how many there were.
+pub async fn restore(conn: &mut PgConnection, tenant_id: TenantId, kind: &str) -> Result<u64> {
+    let sql = "delete from tributary.dismissals where tenant_id = $1 and kind = $2";
+    Ok(sqlx::query(sql).bind(tenant_id.0).bind(kind).execute(conn).await?.rows_affected())
 }
 
 pub async fn open(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Alert>> {

@@ -107,6 +107,8 @@ points! {
     TokenInVault = "token.in_vault",
     /// Clients' facts are written; nothing is committed.
     ClientsBeforeCommit = "clients.before_commit",
+    /// Records of clients are matched; nothing is committed.
+    ClientsMatched = "clients.matched",
     /// A part of what is forgotten is gone; nothing is committed.
     ForgetBeforeCommit = "forget.before_commit",
     /// The objects of a forgotten tenant are removed; its rows are not, or what is left is the record of it.

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::crash::{self, Point};
-use crate::{Result, claims, migrate};
+use crate::{Result, claims, clients, migrate};
 
 /// A file's name without its extension, and its text.
 pub type Function = (&'static str, &'static str);
@@ -54,6 +54,14 @@ pub const FUNCTIONS: &[Function] = files![
     "memory.hold_pointer",
     "memory.free_pointer",
     "memory.drop_unused_models",
+    "tributary.client_name_key",
+    "tributary.client_domain",
+    "tributary.client_keys",
+    "tributary.client_of_contact",
+    "tributary.client_contacts",
+    "tributary.client_documents",
+    "tributary.client_gone",
+    "tributary.client_provenance",
     "memory.filter_condition",
     "memory.filter_documents",
     "memory.words",
@@ -155,7 +163,7 @@ pub async fn are_applied(conn: &mut PgConnection) -> Result<bool> {
     .await?)
 }
 
-/// Puts the rules of `domain::activity` where the text names them, `{{LIKE_THIS}}`, so that each number is stated once. A rule that changes changes
+/// Puts the rules of `domain::activity`, and what functions share with statements, where the text names them, `{{LIKE_THIS}}`, so that each number is stated once. A rule that changes changes
 /// the hash of the functions that have it.
 fn with_rules(sql: &str) -> String {
     let span = |time: TimeDelta| format!("interval '{} seconds'", time.num_seconds());
@@ -174,6 +182,7 @@ fn with_rules(sql: &str) -> String {
         ("HEARD_WITHIN", span(activity::HEARD_WITHIN)),
         ("STALE_AFTER", span(activity::STALE_AFTER)),
         ("BUILT_IN", word(claims::BUILT_IN)),
+        ("CLIENTS_LOCK", clients::matching::SEED.to_string()),
     ];
     rules.iter().fold(sql.to_owned(), |sql, (name, value)| sql.replace(&format!("{{{{{name}}}}}"), value))
 }

@@ -19,6 +19,38 @@ pub const LATER: &[(&str, &str, &str)] = &[
         "activities_claim_idx",
         "public.activities (tenant_id, (raw_data ->> 'source_type'), (coalesce(sales_id, 0)), created_at) where processing_status = 'raw'",
     ),
+    (
+        "public",
+        "source_documents_title_idx",
+        "public.source_documents using gin (to_tsvector('pg_catalog.simple', tributary.fold(title))) where not starts_with(document_type, 'activity.')",
+    ),
+    ("public", "client_intelligence_client_idx", "public.client_intelligence (tenant_id, client_id)"),
+    (
+        "public",
+        "client_intelligence_leaders_idx",
+        "public.client_intelligence (tenant_id, lower(client_name), id) where id = client_id",
+    ),
+    (
+        "public",
+        "client_intelligence_unmatched_idx",
+        "public.client_intelligence (tenant_id) where marks <> matched_marks",
+    ),
+    ("public", "client_intelligence_keys_idx", "public.client_intelligence using gin (keys)"),
+    ("public", "client_intelligence_owns_idx", "public.client_intelligence using gin (owns)"),
+    (
+        "public",
+        "client_intelligence_document_idx",
+        "public.client_intelligence (tenant_id, document_id) where document_id is not null",
+    ),
+    (
+        "public",
+        "client_intelligence_embedding_text_sha256_idx",
+        "public.client_intelligence (embedding_text_sha256) where embedding_text_sha256 is not null",
+    ),
+    // By which a client finds its contacts.
+    ("public", "contacts_email_idx", "public.contacts (tenant_id, lower(trim(email)))"),
+    ("public", "contacts_domain_idx", "public.contacts (tenant_id, tributary.client_domain(email))"),
+    ("public", "contacts_company_idx", "public.contacts (tenant_id, tributary.client_name_key(company))"),
     ("tributary", "activity_payloads_activity_idx", "tributary.activity_payloads (activity_id)"),
     ("public", "activities_failed_idx", "public.activities (tenant_id, created_at) where processing_status = 'failed'"),
     ("public", "contacts_person_idx", "public.contacts (tenant_id, sales_id) where sales_id is not null"),
@@ -27,6 +59,11 @@ pub const LATER: &[(&str, &str, &str)] = &[
         "public",
         "source_documents_waiting_idx",
         "public.source_documents (tenant_id, id) where embedding_model is null and n_chunks > 0",
+    ),
+    (
+        "public",
+        "source_documents_removed_idx",
+        "public.source_documents (tenant_id, removed_at) where removed_at is not null",
     ),
 ];
 

@@ -37,6 +37,7 @@ pub struct Job {
     pub n_updated: i64,
     pub n_unchanged: i64,
     pub n_deleted: i64,
+    pub n_kept_out: i64,
     #[serde(skip)]
     pub checkpoint_data: Value,
     pub error_message: Option<String>,
@@ -216,6 +217,8 @@ pub struct Progress {
     pub updated: i64,
     pub unchanged: i64,
     pub deleted: i64,
+    /// Records whose documents a person has deleted.
+    pub kept_out: i64,
     pub failed: i64,
     pub spent: Spent,
 }
@@ -250,6 +253,7 @@ pub async fn advance(
         .bind(added.spent.tokens)
         .bind(added.spent.cost_micros)
         .bind(at)
+        .bind(added.kept_out)
         .execute(&mut **tx)
         .await?;
     tx.notify(changed(tenant_id, id));

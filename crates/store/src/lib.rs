@@ -40,6 +40,7 @@ pub mod retention;
 pub mod schedules;
 pub mod searches;
 pub mod secret_file;
+pub mod senders;
 pub mod sessions;
 pub mod sources;
 pub mod spend;
@@ -48,6 +49,7 @@ pub mod tokens;
 pub mod vault;
 pub mod waiting;
 pub mod workers;
+pub mod written;
 
 use std::fmt;
 
@@ -102,6 +104,14 @@ impl Error {
                 _ => false,
             },
         }
+    }
+
+    /// The server is not there, or does not answer: nothing that was asked of it can be the reason. A statement that the server itself
+    /// ends for its length can be, and so can one that needs too much memory or meets others.
+    pub fn is_away(&self) -> bool {
+        let is_about_statement =
+            self.code().is_some_and(|code| ["57014", "53200", "40001", "40P01", "55P03"].contains(&code.as_str()));
+        self.is_passing() && !is_about_statement && !matches!(self, Self::CrashPoint(_))
     }
 
     /// SQLSTATE, when the database itself said no.
@@ -160,7 +170,7 @@ fn word<T: TryFrom<String, Error = domain::words::UnknownWord>>(text: String) ->
 /// A lane's view of a database failure: worth another attempt.
 impl From<Error> for domain::Fault {
     fn from(error: Error) -> Self {
-        Self::Transient(error.into())
+        if error.is_away() { Self::Away(error.into()) } else { Self::Transient(error.into()) }
     }
 }
 
@@ -233,6 +243,18 @@ mod tests {
         assert!(Error::Database(sqlx::Error::Io(std::io::Error::other("reset"))).is_passing());
         assert!(!Error::Conflict("taken").is_passing() && !Error::Refused { what: "no".into() }.is_passing());
         assert!(!Error::Database(sqlx::Error::RowNotFound).is_passing());
+    }
+
+    #[test]
+    fn a_server_that_is_away_is_told_from_a_statement_that_takes_too_long_or_meets_others() {
+        for code in ["08006", "25006", "53300", "57P01", "57P03", "58030"] {
+            assert!(said(code).is_away(), "{code}");
+        }
+        for code in ["57014", "53200", "40001", "40P01", "55P03", "23505"] {
+            assert!(!said(code).is_away(), "{code}");
+        }
+        assert!(Error::TimedOut.is_away() && Error::Database(sqlx::Error::PoolTimedOut).is_away());
+        assert!(!Error::CrashPoint("x").is_away() && !Error::Refused { what: "no".into() }.is_away());
     }
 
     #[test]

@@ -61,6 +61,10 @@ pub const MIGRATIONS: &[Migration] = files![
     "0024_people",
     "0025_sign_in",
     "0026_channel_names",
+    "0027_clients",
+    "0028_dismissals",
+    "0029_ignored_senders",
+    "0030_corrections",
 ];
 
 /// The schema this binary works with.

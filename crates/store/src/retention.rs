@@ -67,6 +67,12 @@ pub const RULES: &[Rule] = &[
         outlived: Outlived::Where("closed_at < coalesce($1, now()) - $2"),
     },
     Rule {
+        table: "tributary.dismissals",
+        keep_days: 1,
+        what: "dismissals of alerts after they are over",
+        outlived: Outlived::Where("until < coalesce($1, now()) - $2 order by until"),
+    },
+    Rule {
         table: "tributary.channel_refusals",
         keep_days: 30,
         what: "what channels refused, and why",

@@ -359,9 +359,6 @@ pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Res
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Event {
     pub id: Uuid,
-    pub source_id: Uuid,
-    pub source_name: String,
-    pub source_provider: String,
     pub job_id: Option<Uuid>,
     pub tone: String,
     pub what: String,
@@ -414,20 +411,19 @@ pub async fn tell(
     Ok(())
 }
 
-/// Lists events of one source or of all the tenant's sources, newest first.
+/// Lists a source's events, newest first.
 pub async fn events(
     conn: &mut PgConnection,
     tenant_id: TenantId,
-    only: Option<SourceId>,
+    source_id: SourceId,
     limit: i64,
 ) -> Result<Vec<Event>> {
     Ok(sqlx::query_as(
-        "select e.id, e.source_id, s.name as source_name, s.provider as source_provider, e.job_id, e.tone, e.what, e.at
-         from public.source_events e join public.connected_sources s on s.tenant_id = e.tenant_id and s.id = e.source_id
-         where e.tenant_id = $1 and ($2::uuid is null or e.source_id = $2) order by e.id desc limit $3",
+        "select id, job_id, tone, what, at from public.source_events
+         where tenant_id = $1 and source_id = $2 order by id desc limit $3",
     )
     .bind(tenant_id.0)
-    .bind(only.map(|id| id.0))
+    .bind(source_id.0)
     .bind(limit)
     .fetch_all(conn)
     .await?)

@@ -218,10 +218,10 @@ mod tests {
     fn the_api_never_answers_with_a_page() {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/html,*/*"));
-        assert!(wants_html("/queues", &headers));
+        assert!(wants_html("/system/queues", &headers));
         assert!(!wants_html("/api/v1/queues", &headers));
         assert!(!wants_html("/ingest/x", &headers) && !wants_html("/functions/v1/ingest-activity", &headers));
-        assert!(!wants_html("/queues", &HeaderMap::new()));
+        assert!(!wants_html("/system/queues", &HeaderMap::new()));
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
         for door in ["/rest/v1/activities", "/realtime/v1/websocket", "/ingest/x", "/api/v1/nothing"] {
             assert!(!wants_html(door, &headers), "{door}");
         }
-        for page in ["/", "/restaurant", "/apiary", "/sources/x"] {
+        for page in ["/", "/restaurant", "/apiary", "/connections/x"] {
             assert!(wants_html(page, &headers), "{page}");
         }
     }

@@ -3,6 +3,7 @@
 //! records.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use domain::matching::{Identity, Kind};
 use serde_json::{Map, Value, json};
 
 use super::record::time;
@@ -18,6 +19,8 @@ pub struct ClientFacts {
     pub key_facts: serde_json::Map<String, Value>,
     /// The records that each fact rests on, by external id: `industry`, `summary` and the names of `key_facts`.
     pub evidence: Vec<(String, Vec<String>)>,
+    /// By which the record is matched with those of other sources.
+    pub identity: Identity,
 }
 
 /// A stored record, for [`client_facts`].
@@ -52,7 +55,30 @@ pub struct Facts(pub ClientFacts);
 
 impl Facts {
     pub fn new(client_name: String) -> Self {
-        Self(ClientFacts { client_name, industry: None, summary: None, key_facts: Map::new(), evidence: Vec::new() })
+        let identity = Identity { names: vec![client_name.clone()], ..Identity::default() };
+        let (key_facts, evidence) = (Map::new(), Vec::new());
+        Self(ClientFacts { client_name, industry: None, summary: None, key_facts, evidence, identity })
+    }
+
+    /// The record is a person at this company, and belongs to these records of the same source.
+    pub fn person(&mut self, company: Option<String>, of: Vec<String>) {
+        self.0.identity =
+            Identity { kind: Kind::Person, names: company.into_iter().collect(), of, ..Identity::default() };
+    }
+
+    /// Another name of the client.
+    pub fn name(&mut self, name: Option<String>) {
+        let new = name.filter(|name| !self.0.identity.names.contains(name));
+        self.0.identity.names.extend(new);
+    }
+
+    /// A domain of the client's own.
+    pub fn domain(&mut self, domain: Option<String>) {
+        self.0.identity.domains.extend(domain);
+    }
+
+    pub fn email(&mut self, email: Option<String>) {
+        self.0.identity.emails.extend(email);
     }
 
     /// `from` is the external id of the record that says so.

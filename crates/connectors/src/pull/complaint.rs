@@ -24,6 +24,8 @@ pub enum Meaning {
 }
 
 impl Meaning {
+    pub const ALL: [Self; 4] = [Self::Wait, Self::Token, Self::Trouble, Self::Lasting];
+
     /// The meaning of a status alone.
     pub fn of_status(status: u16) -> Self {
         match status {

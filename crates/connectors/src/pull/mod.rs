@@ -137,6 +137,9 @@ pub enum PullError {
     /// The same may succeed later: 5xx, a broken connection, too slow.
     #[error("{0}")]
     Passing(String),
+    /// Not the provider: our own database could not say whether it is our turn.
+    #[error("{0}")]
+    Ours(String),
     /// An answer that is not the provider's API's: garbage, HTML, cut off, another shape. `raw` is its beginning, for a person.
     #[error("{what}")]
     Unreadable { what: String, raw: String },

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::complaint::Complaint;
+use super::complaint::{Complaint, Meaning};
 use super::mcp::Tool;
 use super::oauth::GrantError;
 use super::settings::{Setting, Settings};
 use super::{ClientFacts, Connector, Failed, Item, Limit, RawItem, Told};
 use crate::Http;
+use crate::guide::{Advice, Group, Mark, Step, by_code, oauth};
 
 /// A provider is known by its description.
 pub type Provider = &'static ProviderSpec;
@@ -63,6 +64,8 @@ pub struct ProviderSpec {
     pub hides_long_quota: bool,
     /// The facts that records state about clients, by document type; types that are not listed say nothing.
     pub clients: &'static [(&'static str, Says)],
+    /// The words for its codes.
+    pub labels: Labels,
     /// The fields of an address among those facts, in the order of a letter. Empty if it states none.
     pub address_fields: &'static [&'static str],
     /// Reads the answer to a request that failed, by its status and body.
@@ -73,6 +76,24 @@ pub struct ProviderSpec {
     pub mcp: Option<Mcp>,
     /// Makes the connector that reads the provider's own API.
     pub rest: fn(&Http, &Settings) -> Arc<dyn Connector>,
+    /// The words and the mark for a person who connects an account.
+    pub guide: Guide,
+}
+
+/// The way to a connected account, for people.
+pub struct Guide {
+    pub group: Group,
+    pub mark: Mark,
+    /// Other words by which people look for it.
+    pub also: &'static str,
+    /// The steps that create our app at the provider, in order. Empty: there is no such app.
+    pub steps: &'static [Step],
+    /// The steps that make a key at the provider, in order. Empty: it has no keys.
+    pub key_steps: &'static [Step],
+    /// The words for refusals that the provider's parsers give, and that a person can do something about. Each is among the refusals.
+    pub codes: &'static [&'static str],
+    /// Explains the provider's own words. They go before [`oauth::REFUSALS`] and [`oauth::MEANINGS`].
+    pub refusals: &'static [Advice],
 }
 
 /// The way to connect accounts by OAuth, including the provider's departures from it.
@@ -150,6 +171,27 @@ pub enum Says {
     IsOfClients,
 }
 
+/// The words in which people read a provider's codes.
+pub struct Labels {
+    /// One record of each document type.
+    pub types: &'static [(&'static str, &'static str)],
+    /// The facts that its records state, by name.
+    pub facts: &'static [(&'static str, &'static str)],
+    /// The value of a fact or field that the provider spells as a code. None: the value is its own word.
+    pub value: fn(&str, &str) -> Option<String>,
+}
+
+/// `FACILITIES_SERVICES` as people write it. None: it is no code in capitals.
+pub fn capitals_in_words(code: &str) -> Option<String> {
+    let is_code = code.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+    if !is_code || !code.bytes().any(|b| b.is_ascii_uppercase()) || (!code.contains('_') && code.len() < 4) {
+        return None;
+    }
+    let words = code.to_ascii_lowercase().replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect())
+}
+
 /// The way to read a provider through an MCP server.
 pub struct Mcp {
     /// The server, as people call it.
@@ -168,6 +210,22 @@ impl ProviderSpec {
     /// Whether sample data ships with the program.
     pub fn has_samples(&self) -> bool {
         self.kinds.iter().any(|kind| kind.sample.is_some())
+    }
+
+    /// Explains a refusal and what to do about it, by the code that a person meets. None: nobody has a word for it.
+    pub fn explain(&self, code: &str) -> Option<&'static Advice> {
+        by_code(self.guide.refusals, code).or_else(|| by_code(&oauth::REFUSALS, code))
+    }
+
+    /// The same for an answer of its API: there is always something to say.
+    pub fn explain_complaint(&self, meaning: Meaning, code: Option<&str>) -> &'static Advice {
+        let [wait, token, trouble, lasting] = &oauth::MEANINGS;
+        code.and_then(|code| by_code(self.guide.refusals, code)).unwrap_or(match meaning {
+            Meaning::Wait => wait,
+            Meaning::Token => token,
+            Meaning::Trouble => trouble,
+            Meaning::Lasting => lasting,
+        })
     }
 }
 
@@ -203,6 +261,66 @@ mod tests {
     use std::collections::HashSet;
 
     use super::super::ALL;
+    use super::super::complaint::Meaning;
+    use crate::guide::{Gives, absent, faults_of, oauth};
+
+    #[test]
+    fn every_provider_says_how_it_is_connected_and_explains_its_refusals() {
+        let mut marks: HashSet<&str> = absent::ALL.iter().map(|absent| absent.mark.0).collect();
+        assert_eq!(marks.len(), absent::ALL.len(), "two marks are the same");
+        for provider in ALL {
+            let guide = &provider.guide;
+            let steps = [guide.steps, guide.key_steps].concat();
+            let faults = faults_of(guide.mark, &steps, guide.refusals);
+            assert!(faults.is_empty(), "{provider}: {faults:?}");
+            assert!(marks.insert(guide.mark.0), "{provider} has another's mark");
+            assert!(!guide.also.is_empty() && !guide.codes.is_empty(), "{provider}");
+            assert_eq!(guide.steps.is_empty(), provider.oauth.is_none(), "{provider}: the steps to an app");
+            assert_eq!(guide.key_steps.is_empty(), provider.key.is_none(), "{provider}: the steps to a key");
+            if provider.oauth.is_some() {
+                for gives in [Gives::RedirectUrl, Gives::Scopes, Gives::Settings] {
+                    assert_eq!(
+                        guide.steps.iter().filter(|step| step.gives == gives).count(),
+                        1,
+                        "{provider}: {gives:?}"
+                    );
+                }
+            }
+            for code in guide.codes {
+                assert!(guide.refusals.iter().any(|advice| advice.says == *code), "{provider} does not explain {code}");
+            }
+            for meaning in Meaning::ALL {
+                let advice = provider.explain_complaint(meaning, None);
+                assert!(oauth::MEANINGS.contains(advice), "{provider}: {meaning:?}");
+            }
+        }
+    }
+
+    /// The parsers give the status's meaning for every answer, and a code of the provider's where it has one.
+    #[test]
+    fn every_answer_that_a_parser_reads_has_an_explanation() {
+        for provider in ALL {
+            for status in 400..=599 {
+                let complaint = (provider.complaint)(status, b"{}");
+                let advice = provider.explain_complaint(complaint.meaning, complaint.code.as_deref());
+                assert!(!advice.todo.is_empty(), "{provider} {status}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_in_capitals_become_words_and_names_do_not() {
+        for (code, words) in [
+            ("FACILITIES_SERVICES", Some("Facilities services")),
+            ("CONSTRUCTION", Some("Construction")),
+            ("IBM", None),
+            ("Retail", None),
+            ("", None),
+            ("2026", None),
+        ] {
+            assert_eq!(super::capitals_in_words(code).as_deref(), words, "{code}");
+        }
+    }
 
     #[test]
     fn every_description_is_complete_and_none_takes_anothers_names() {
@@ -215,6 +333,8 @@ mod tests {
         for provider in ALL {
             all_new(&mut names, [provider.name]);
             all_new(&mut types, provider.document_types.iter().copied());
+            let labelled: Vec<&str> = provider.labels.types.iter().map(|(document_type, _)| *document_type).collect();
+            assert_eq!(labelled, provider.document_types, "{provider}: every type has a word for people");
             all_new(&mut limits, provider.limits.iter().map(|limit| limit.name));
             all_new(&mut methods, provider.kinds.iter().flat_map(|kind| [kind.list, kind.get]));
             assert!(provider.oauth.is_some() || provider.key.is_some(), "{provider} can be connected");

@@ -4,7 +4,9 @@ mod device;
 mod numbers;
 
 pub use device::device;
-pub use numbers::{bytes, counted, dollars, duration, interval, money, number, plural, rate, relative, span};
+pub use numbers::{
+    bytes, counted, day, dollars, duration, interval, money, money_in, number, plural, rate, relative, span,
+};
 
 /// Shows text on one line. Characters that are invisible or change the reading direction are shown instead of applied, so that no text
 /// can imitate another.

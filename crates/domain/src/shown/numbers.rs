@@ -1,6 +1,6 @@
 //! Numbers, times and sizes as people read them, on pages and on the command line.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde_json::Value;
 
 /// `12,345`.
@@ -42,6 +42,23 @@ pub fn money(value: &Value) -> Option<String> {
     let (whole, part) = (number((hundredths / 100).abs()), hundredths.abs() % 100);
     let sign = if hundredths < 0 { "-" } else { "" };
     Some(if part == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part:02}") })
+}
+
+/// A sum in its currency, if that is known: `1,200.50 EUR`. What is no sum is shown as it is.
+pub fn money_in(value: &Value, currency: Option<&str>) -> String {
+    match (money(value), value, currency) {
+        (Some(sum), _, Some(currency)) => format!("{sum} {currency}"),
+        (Some(sum), ..) => sum,
+        (None, Value::String(text), _) => text.clone(),
+        (None, Value::Null, _) => String::new(),
+        (None, other, _) => other.to_string(),
+    }
+}
+
+/// A provider's date as people write one: `1 Dec 2026`. Anything else is shown as it is.
+pub fn day(text: &str) -> String {
+    let date = text.get(..10).and_then(|day| day.parse::<NaiveDate>().ok());
+    date.map_or_else(|| text.to_owned(), |date| date.format("%-d %b %Y").to_string())
 }
 
 /// A cost in millionths of a dollar, to its first digits that matter.
@@ -148,6 +165,21 @@ mod tests {
             [json!("about a million"), json!("NaN"), json!("inf"), json!(""), json!(null), json!([1]), json!(1e300)]
         {
             assert_eq!(money(&odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn sums_have_their_currency_and_days_are_days() {
+        for (value, currency, words) in [
+            (json!(1200.5), Some("EUR"), "1,200.50 EUR"),
+            (json!("48600"), None, "48,600"),
+            (json!("about a million"), Some("EUR"), "about a million"),
+            (json!(null), Some("EUR"), ""),
+        ] {
+            assert_eq!(money_in(&value, currency), words);
+        }
+        for (text, words) in [("2026-12-01T00:00:00Z", "1 Dec 2026"), ("soon", "soon"), ("", "")] {
+            assert_eq!(day(text), words);
         }
     }
 

@@ -57,7 +57,7 @@ pub struct Builtin {
 struct Person {
     caller: Caller,
     id: PersonId,
-    /// The settings from the Nodes page.
+    /// The settings from the Agents page.
     orders: Orders,
 }
 

@@ -66,7 +66,7 @@ impl<Of> Beat<Of> {
     }
 }
 
-/// The settings from the Nodes page.
+/// The settings from the Agents page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
     pub is_enabled: bool,

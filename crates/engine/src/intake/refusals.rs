@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use connectors::guide::Advice;
 use domain::{ChannelId, TenantId};
 use store::channels::{self, NewRefusal};
 
@@ -87,6 +88,65 @@ impl From<Malformed> for Refusal {
     }
 }
 
+/// Explains the refusals that channels of every provider have, by the beginning of the reason that the owner reads.
+pub(super) static ADVICE: [Advice; 11] = [
+    Advice {
+        says: "the channel is disabled",
+        means: "This webhook is switched off, or its secret is too short.",
+        todo: "Press Enable on its page. If it does not stay on, replace the secrets.",
+    },
+    Advice {
+        says: "the key, or the signature, is not accepted",
+        means: "The webhook was removed while the request arrived.",
+        todo: "Give the sender the URL of a webhook that is there.",
+    },
+    Advice {
+        says: "the body is larger than",
+        means: "The event has more bytes than are taken in at once.",
+        todo: "Let the sender send less: leave out files, or send them one by one to the API as documents.",
+    },
+    Advice {
+        says: "the body cannot be understood",
+        means: "The body is not what its content type says. The rest of the reason names what is wrong.",
+        todo: "Change what the sender sends: the same body is refused again. Bodies are UTF-8 and have no Content-Encoding.",
+    },
+    Advice {
+        says: "its body did not arrive in full",
+        means: "The sender left before the end, or took too long.",
+        todo: "Look at the network between the two. If you do not know the address, somebody has the URL: replace it under Settings.",
+    },
+    Advice {
+        says: "too many requests",
+        means: "The sender sent more in a minute than this webhook takes.",
+        todo: "Raise the limit under Settings, or let the sender wait as long as Retry-After says.",
+    },
+    Advice {
+        says: "too much is waiting already",
+        means: "Events arrive faster than the database stores them.",
+        todo: "Do nothing: the sender was told to try again. If it lasts, run `tributary doctor`.",
+    },
+    Advice {
+        says: "the database is away",
+        means: "The database did not answer in time.",
+        todo: "Do nothing: the sender was told to try again. Run `tributary doctor` if the database is still away.",
+    },
+    Advice {
+        says: "the event could not be stored",
+        means: "The database refused the event for a reason that is no fault of the sender's.",
+        todo: "Look for the reason in the log of the server, and report it.",
+    },
+    Advice {
+        says: "its files could not be stored in time",
+        means: "The files of the event could not be written to the object storage in time.",
+        todo: "Do nothing: the sender was told to try again. Run `tributary doctor`: it looks at the storage.",
+    },
+    Advice {
+        says: "it could not be written to this server's disk",
+        means: "The disk of this server is full, or the data folder is not writable.",
+        todo: "Do nothing: the sender was told to try again. Run `tributary doctor`: it looks at the disk.",
+    },
+];
+
 #[derive(PartialEq, Eq, Hash)]
 struct Alike {
     tenant_id: TenantId,
@@ -144,5 +204,57 @@ fn row((alike, n): (&Alike, &i32)) -> NewRefusal {
         reason: alike.reason.clone(),
         address: alike.address.to_string(),
         n: *n,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use connectors::guide::{Mark, by_reason, faults_of};
+    use store::Error;
+
+    use super::*;
+
+    /// Lists every refusal. A new one does not compile until it is here.
+    fn all() -> Vec<Refusal> {
+        let listed = vec![
+            Refusal::Unverified,
+            Refusal::TooLarge { most: 7 },
+            Refusal::Malformed("it is no JSON"),
+            Refusal::Unfinished,
+            Refusal::TooMany { wait: EVERY },
+            Refusal::Full,
+            Refusal::Away(Error::TimedOut),
+            Refusal::Broken(Error::TimedOut),
+        ];
+        for refusal in &listed {
+            match refusal {
+                Refusal::Unverified
+                | Refusal::TooLarge { .. }
+                | Refusal::Malformed(_)
+                | Refusal::Unfinished
+                | Refusal::TooMany { .. }
+                | Refusal::Full
+                | Refusal::Away(_)
+                | Refusal::Broken(_) => {}
+            }
+        }
+        listed
+    }
+
+    #[test]
+    fn every_refusal_says_what_to_do() {
+        let faults = faults_of(Mark("<path d=\"M1 1\"/>"), &[], &ADVICE);
+        assert!(faults.is_empty(), "{faults:?}");
+        for reason in all().iter().map(ToString::to_string) {
+            assert!(by_reason(&ADVICE, &reason).is_some(), "{reason:?}");
+        }
+        // The reasons that are not a refusal's own words, as the sources have them.
+        for source in [include_str!("delivery.rs"), include_str!("guard/mod.rs")] {
+            let said = source.split("Some(\"").chain(source.split("Err(\"")).filter_map(|text| text.split('"').next());
+            let reasons = said.filter(|text| text.contains(' ') && !text.contains('\n'));
+            for reason in reasons {
+                assert!(by_reason(&ADVICE, reason).is_some() || reason == "nobody's key", "{reason:?}");
+            }
+        }
     }
 }

@@ -11,11 +11,12 @@ use domain::document::CLIENT_PREFIX;
 use domain::{DocumentType, Fault, Record, SourceId, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::clients::{self, Derived, Dirty};
+use store::clients::derived::{self as clients, Derived, Dirty};
 use store::crash::{self, Point};
 use uuid::Uuid;
 
 use crate::Env;
+use crate::clients::matching;
 use crate::memory::{Batch, remember};
 use crate::pull::Provider;
 use crate::work::{Lane, Lease, Outcome};
@@ -23,7 +24,7 @@ use crate::work::{Lane, Lease, Outcome};
 /// The number of clients that one commit writes.
 const STEP: i64 = 500;
 /// The version of the words in which clients are told. With another one, every client's text is made anew.
-const WORDS: i32 = 2;
+const WORDS: i32 = 3;
 
 #[derive(Serialize, Deserialize)]
 pub struct ClientFactsOf {
@@ -45,6 +46,8 @@ impl Lane for ClientFactsOf {
             let mut dirty = clients::dirty(&mut conn, tenant_id, self.source_id, step).await?;
             drop(conn);
             if dirty.is_empty() {
+                // Once for all of them: a company's people are matched together.
+                matching::match_waiting(env, tenant_id).await?;
                 return lease.begin(env).await?.commit().await;
             }
             // A client that is marked again meanwhile drops out, so this ends.
@@ -87,7 +90,7 @@ impl ClientFactsOf {
                 texts.push(text_of(self.source_id, name, spoken, today));
             }
             match facts {
-                Some(facts) => derived.push((stored(name, facts, &records), nth)),
+                Some(facts) => derived.push((stored(self.source_id, name, facts, &records), nth)),
                 None => gone.push(*name),
             }
         }
@@ -152,13 +155,16 @@ fn facts(providers: &[Provider], name: &str, records: &[&clients::Told]) -> (Opt
     (own.and_then(|own| pull::client_facts(providers, own, &related)), n_rolled_up)
 }
 
-fn stored(name: &str, facts: ClientFacts, records: &[&clients::Told]) -> Derived {
+fn stored(source_id: SourceId, name: &str, mut facts: ClientFacts, records: &[&clients::Told]) -> Derived {
     let ids: HashMap<&str, Uuid> = records.iter().map(|record| (record.external_id.as_str(), record.id)).collect();
     let cited =
         |names: &[String]| -> Vec<Uuid> { names.iter().filter_map(|name| ids.get(name.as_str()).copied()).collect() };
     let evidence: serde_json::Map<String, Value> =
         facts.evidence.iter().map(|(fact, names)| (fact.clone(), json!(cited(names)))).collect();
+    // Other sources have records of the same names.
+    facts.identity.of.iter_mut().for_each(|of| *of = format!("{source_id}/{of}"));
     Derived {
+        identity: json!(facts.identity),
         external_id: name.to_owned(),
         client_name: facts.client_name.chars().take(500).collect(),
         industry: facts.industry,
@@ -193,28 +199,4 @@ pub(super) async fn mark_outdated(env: &Env) -> Result<(), Fault> {
         tracing::info!("{n} clients get new words");
     }
     Ok(())
-}
-
-/// A fact's name as people read it: `open_deals` is "Open deals".
-pub fn label(fact: &str) -> String {
-    let words = match fact {
-        "ar_balance" => "open balance".to_owned(),
-        other => other.replace('_', " "),
-    };
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// A fact's value as people read it.
-pub fn said(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(said).collect::<Vec<_>>().join("; "),
-        Value::Object(fields) => {
-            let parts = fields.values().filter(|value| !value.is_null()).map(said).filter(|part| !part.is_empty());
-            parts.collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    }
 }

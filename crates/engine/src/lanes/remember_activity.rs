@@ -1,6 +1,7 @@
 //! Remembers activities as one document each: on arrival with the content of the event, and again with an agent's results. A trigger
 //! (`tributary.send_remember_activity`) sends the items; `memory::remember` writes the document.
 
+use chrono::{DateTime, Utc};
 use domain::{ActivityId, ActivityType, Direction, DocumentType, Fault, Record, SourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,6 +61,8 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
         .map(|(label, party)| format!("{label}: {party}"))
         .collect();
     parts.push(parties.join("\n"));
+    let (at, written) = written(&activity);
+    parts.push(written);
     let subject = field(raw, "subject");
     let mut content = field(raw, "content");
     if field(raw, "source_type") != "text" {
@@ -92,7 +95,7 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
         source_version: Some(activity.updated_at.timestamp_micros()),
         contact_id: activity.contact_id,
         source_metadata: activity.metadata,
-        source_created_at: Some(activity.created_at),
+        source_created_at: Some(at.unwrap_or(activity.created_at)),
         source_updated_at: Some(activity.updated_at),
         ..Record::new(
             source_id,
@@ -101,6 +104,21 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
             parts.join("\n\n"),
         )
     }
+}
+
+/// Of what a person wrote: the time that it is about, and lines that say when and about whom. An event of a channel may have fields of the same names, which
+/// mean something else.
+fn written(activity: &ToRemember) -> (Option<DateTime<Utc>>, String) {
+    let field =
+        |name: &str| activity.metadata.get(name).and_then(Value::as_str).filter(|_| activity.source_id.is_none());
+    if field("written_by").is_none() {
+        return (None, String::new());
+    }
+    let at = field("at").and_then(|at| at.parse::<DateTime<Utc>>().ok());
+    let label = if activity.r#type == ActivityType::Task { "Due" } else { "When" };
+    let when = at.map(|at| format!("{label}: {}", at.format("%-d %B %Y, %H:%M UTC")));
+    let about = field("about").map(|about| format!("About: {about}"));
+    (at, when.into_iter().chain(about).collect::<Vec<_>>().join("\n"))
 }
 
 /// Whether a summary repeats the text: without a model it is the beginning of it.
@@ -141,7 +159,6 @@ fn named_by(r#type: ActivityType, direction: Direction, from: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chrono::Utc;
     use serde_json::json;
 
     use super::*;
@@ -184,6 +201,18 @@ mod tests {
             let said = record(SourceId::new(), activity(raw, Some(done), json!({})));
             assert_eq!(said.text, content.trim());
         }
+    }
+
+    #[test]
+    fn what_a_person_wrote_says_when_and_about_whom() {
+        let raw = json!({ "source_type": "text", "subject": "Kick-off", "content": "We begin." });
+        let told = json!({ "written_by": "Ben", "at": "2026-05-03T14:00:00Z", "about": "Ann Lark, Larkfield" });
+        let said = record(SourceId::new(), activity(raw.clone(), None, told.clone()));
+        assert_eq!(said.text, "When: 3 May 2026, 14:00 UTC\nAbout: Ann Lark, Larkfield\n\nWe begin.");
+        assert_eq!(said.source_created_at, "2026-05-03T14:00:00Z".parse().ok());
+        // The fields of a channel's sender are its own.
+        let theirs = ToRemember { source_id: Some(uuid::Uuid::nil()), ..activity(raw, None, told) };
+        assert_eq!(record(SourceId::new(), theirs).text, "We begin.");
     }
 
     #[test]

@@ -255,6 +255,7 @@ pub async fn keep(env: &Env) -> Result<(), Fault> {
             Ok(_) | Err(ActError::Conflict(_) | ActError::NotFound(_)) => {} // another worker was first, or it is forgotten
             Err(ActError::Store(error)) => failed = Some(error.into()),
             Err(error @ ActError::Invalid(_)) => failed = Some(Fault::Malformed { what: error.to_string() }),
+            Err(ActError::Failed(fault)) => failed = Some(fault),
         }
     }
     let mut conn = env.db.acquire().await?;

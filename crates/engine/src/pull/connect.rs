@@ -56,8 +56,6 @@ pub enum ConnectError {
     Invalid(String),
     #[error("there is no such source")]
     NoSource,
-    #[error("sample data can be connected where INTEGRATIONS_USE_FIXTURES=true was set at start")]
-    SamplesOff,
     #[error("{who} asks a person: open {url} in a browser that is signed in here{or_key}")]
     InBrowser { who: &'static str, url: String, or_key: String },
     /// The task that connects died. What it said is not shown, because it can hold anything.
@@ -65,6 +63,36 @@ pub enum ConnectError {
     Interrupted,
     #[error(transparent)]
     Store(#[from] store::Error),
+}
+
+impl ConnectError {
+    /// The code by which [`ProviderSpec::explain`](connectors::pull::ProviderSpec::explain) has advice. None: the words say all of it.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::UnknownState => Some("unknown_state"),
+            Self::Denied(_, code) => Some(code),
+            Self::BadCode => Some("invalid_grant"),
+            Self::OurClient(_) => Some("invalid_client"),
+            Self::Trouble(_) => Some("unreachable"),
+            Self::OtherAccount(..) => Some("other_account"),
+            // The code is in brackets at the end: `… refused what we asked for (MISSING_SCOPES)`.
+            Self::Refused(what) => {
+                Some(what.rsplit_once(" (").map_or("invalid_grant", |(_, code)| code.trim_end_matches(')')))
+            }
+            Self::NotSetUp(..)
+            | Self::ByKeyAlone(_)
+            | Self::NoSamples(_)
+            | Self::Meanwhile
+            | Self::Forgotten
+            | Self::NotRead(_)
+            | Self::NoKeys(_)
+            | Self::Invalid(_)
+            | Self::NoSource
+            | Self::InBrowser { .. }
+            | Self::Interrupted
+            | Self::Store(_) => None,
+        }
+    }
 }
 
 /// Begins a consent: returns the address at the provider, and stores the state that the person comes back with.

@@ -10,6 +10,7 @@ pub mod settings;
 pub mod tokens;
 pub mod words;
 
+pub use connectors::guide;
 pub use connectors::pull::{Provider, is_named, spec};
 
 pub use self::pace::Paced;

@@ -45,7 +45,7 @@ impl Pace for Paced {
             };
             let wait = match asked.await {
                 Ok(wait) => wait,
-                Err(error) => return Err(PullError::Passing(format!("our own count of requests: {error}"))),
+                Err(error) => return Err(PullError::Ours(format!("our own count of requests: {error}"))),
             };
             if wait > PATIENCE {
                 return Err(PullError::RateLimited { who: self.provider.label, retry_after: wait });

@@ -4,6 +4,7 @@ pub mod cadence;
 pub mod facts;
 
 use chrono::{DateTime, Utc};
+use connectors::guide::{Advice, by_code};
 use domain::{JobKind, JobStatus, SourceStatus, Transport};
 use store::jobs::Job;
 use store::sources::Source;
@@ -190,6 +191,12 @@ pub fn of_status(who: &str, status: SourceStatus, code: Option<&str>) -> Option<
             "Press Reconnect; what changed meanwhile is read then.",
         )),
     }
+}
+
+/// The provider's own advice on the code for which a source needs a person. None: it has no word for it.
+pub fn advice(provider: Provider, source: &Source) -> Option<&'static Advice> {
+    let code = source.status_message.as_deref()?.rsplit(": ").next()?;
+    by_code(provider.guide.refusals, code)
 }
 
 /// The reason why a job failed; none when it did not.

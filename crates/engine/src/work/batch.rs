@@ -183,7 +183,7 @@ async fn settle_one(
 async fn settle_fault(runtime: &Runtime, lane: &LaneCounters, lease: &Lease, fault: Fault) {
     let (receipt, attempt) = (lease.receipt(), lease.attempt());
     let words = fault.in_words();
-    let verdict = verdict(&fault, attempt, lane.entry.max_attempts, &mut rand::rng());
+    let verdict = verdict(&fault, attempt, receipt.read_ct, lane.entry.max_attempts, &mut rand::rng());
     match verdict {
         Verdict::Drop => {
             lane.release([receipt]);

@@ -301,7 +301,7 @@ async fn a_device_that_beats_keeps_its_work_and_a_silent_one_loses_it() {
     assert_eq!(
         (&node.row["enabled"], &node.row["concurrency"]),
         (&json!(true), &json!(1)),
-        "what the Nodes page says comes back"
+        "what the Agents page says comes back"
     );
     assert_eq!(beat(&ann, "bob").await.err(), Some("42501".into()), "nobody beats for somebody else");
     let age = "update activities set locked_at = now() - interval '31 minutes'";

@@ -158,6 +158,9 @@ async fn a_forgotten_contact_leaves_no_trace_and_others_keep_all_they_have() {
                      jsonb_build_object('mood', cited.ann, 'size', cited.both, 'city', cited.ben)),
                  (2, 'annzebra herself', '{{\"mood\": \"cross\"}}', jsonb_build_object('mood', cited.ann))) c (nth, name, facts, evidence)
              where s.provider = 'hubspot';
+         -- What a person decided about her, and that she was ignored once.
+         insert into tributary.ignored_senders (tenant_id, address, ignored_by) values ('{tenant_id}', 'Annzebra <annzebra@example.com>', 'test'), ('{tenant_id}', 'benquokka@example.com', 'test');
+         insert into client_decisions (id, tenant_id, kind, record, said_by) values (gen_random_uuid(), '{tenant_id}', 'split', 'contact/{ann}', 'test'), (gen_random_uuid(), '{tenant_id}', 'split', 'contact/{ben}', 'test');
          -- What waits, was given up and was put aside.
          insert into pgmq.q_remember_activity (vt, message) select now() + interval '1 hour', jsonb_build_object('tenant_id', tenant_id, 'activity_id', id)
              from activities where contact_id = {ann};
@@ -199,6 +202,8 @@ async fn a_forgotten_contact_leaves_no_trace_and_others_keep_all_they_have() {
         assert_eq!(tables_with(&world, &id.to_string()).await, [] as [String; 0], "a row still names {id}");
     }
     assert_eq!(of_contact(&world, ben.contact).await, bens, "another contact's rows have changed");
+    let kept = "select (select count(*) from tributary.ignored_senders) + (select count(*) from client_decisions)";
+    assert_eq!(count(&world, kept).await, 2, "what was said of her is still there, or what was said of Ben is not");
     let line: (String, String, i64, i64, bool) = sqlx::query_as(
         "select what, by, (removed ->> 'activities')::bigint, (removed ->> 'documents')::bigint, done_at is not null from forgotten")
         .fetch_one(&mut *world.conn().await).await.expect("one record, though it was asked for twice");
@@ -307,6 +312,11 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into document_mentions (tenant_id, source_id, external_id, mentions) select tenant_id, id, 'contact:1', 'company:1' from connected_sources where name = '{word}';
              insert into tributary.dirty_clients (tenant_id, source_id, external_id, marked_at) select tenant_id, id, 'company:1', '2100-01-01' from connected_sources where name = '{word}';
              insert into client_intelligence (id, tenant_id, client_name) values (gen_random_uuid(), '{tenant_id}', '{word}');
+             insert into activity_clients (tenant_id, activity_id, record_id) select a.tenant_id, a.id, c.id from activities a join client_intelligence c using (tenant_id) where a.tenant_id = '{tenant_id}' limit 1;
+             insert into contact_merges (id, tenant_id, contact_id, merged, activities, documents, merged_by) select gen_random_uuid(), tenant_id, id, '{{}}', '{{}}', '{{}}', '{word}' from contacts where tenant_id = '{tenant_id}' limit 1;
+             insert into client_decisions (id, tenant_id, kind, record, said_by) values (gen_random_uuid(), '{tenant_id}', 'split', '{word}', '{word}');
+             insert into tributary.dismissals (tenant_id, kind, subject, dismissed_by, until) values ('{tenant_id}', 'odd', '{word}', '{word}', '2100-01-01');
+             insert into tributary.ignored_senders (tenant_id, address, ignored_by) values ('{tenant_id}', '{word}', '{word}');
              insert into saved_searches (id, tenant_id, name, query, created_by) values (gen_random_uuid(), '{tenant_id}', '{word}', '{{}}', '{word}');
              insert into usage (tenant_id, month, model) values ('{tenant_id}', '2026-11-01', 'm');
              insert into tributary.budgets (tenant_id, month) values ('{tenant_id}', '2026-11-01');

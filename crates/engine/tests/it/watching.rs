@@ -102,7 +102,7 @@ async fn a_hundred_tenants_with_a_million_items_are_watched_by_parts_of_indexes(
         include_str!("../../../store/src/sql/dead_letters_count.sql"),
     ];
     let of_a_caller = [
-        include_str!("../../../store/src/sql/activities_per_minute.sql"),
+        include_str!("../../../store/src/sql/activities_per_bucket.sql"),
         include_str!("../../../store/src/sql/activities_flow.sql"),
         include_str!("../../../store/src/sql/documents_totals.sql"),
         include_str!("../../../store/src/sql/dead_letters_count.sql"),
@@ -159,7 +159,8 @@ async fn a_hundred_tenants_with_a_million_items_are_watched_by_parts_of_indexes(
         let begun = Instant::now();
         let home = health::overview(&world.env, caller).await.expect("Home");
         let loaded = world.env.db.read(caller, async |tx| {
-            let per_minute = activities::count_per_minute(tx, None, caller.tenant_id).await?;
+            let per_minute =
+                activities::count_per_bucket(tx, None, caller.tenant_id, Duration::from_secs(60), 60).await?;
             let flow = activities::flow(tx, None, caller.tenant_id).await?;
             let totals = documents::totals(tx).await?;
             documents::newest(tx, 8).await?;
@@ -180,7 +181,7 @@ async fn a_hundred_tenants_with_a_million_items_are_watched_by_parts_of_indexes(
         let n_documents = filled.documents + of_first(filled.more_documents);
         let waiting = filled.activities + of_first(filled.more_activities);
         assert_eq!((flow.waiting, flow.failed), (waiting.min(MOST_COUNTED), of_first(MOST_COUNTED)));
-        assert!(flow.today <= MOST_COUNTED && per_minute.iter().all(|n| *n <= MOST_COUNTED), "{flow:?}");
+        assert!(flow.today <= MOST_COUNTED && per_minute.iter().all(|bucket| bucket.n <= MOST_COUNTED), "{flow:?}");
         // The first tenant's memory has been counted, so the number of its documents is known.
         let total = if is_first { n_documents } else { n_documents.min(MOST_COUNTED) };
         assert_eq!((totals.documents, totals.pending), (total, n_documents.min(MOST_COUNTED)));

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::parts::{self, Part};
 use super::{Subject, messages};
-use crate::Result;
+use crate::{Result, clients};
 
 /// The most rows of a kind that one bite removes.
 pub const MOST_ROWS: i64 = 500;
@@ -135,6 +135,8 @@ async fn documents(conn: &mut PgConnection, tenant_id: TenantId, subject: Subjec
 
 async fn facts(conn: &mut PgConnection, tenant_id: TenantId, from: BiteCursor) -> Result<Bitten> {
     let after = if let BiteCursor::AfterClient(last) = from { last } else { Uuid::nil() };
+    // Before its rows, in the order in which matching takes both.
+    clients::matching::lock(&mut *conn, tenant_id).await?;
     let (clients, changed, last): (i64, i64, Option<Uuid>) =
         sqlx::query_as(include_str!("../sql/clients_forget_facts.sql"))
             .bind(tenant_id.0)

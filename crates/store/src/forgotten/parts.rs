@@ -4,7 +4,10 @@ use domain::TenantId;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::{Subject, messages};
-use crate::{Result, bites};
+use crate::{Result, bites, clients};
+
+/// The table of clients' records.
+const CLIENTS: &str = "public.client_intelligence";
 
 /// Rows of one table that go with a subject, of which there may be very many.
 #[derive(Clone, Debug)]
@@ -35,6 +38,10 @@ pub(super) async fn remove(
     part: &Part,
     limit: i64,
 ) -> Result<u64> {
+    if part.table == CLIENTS {
+        // Before its rows, in the order in which matching takes both.
+        clients::matching::lock(conn, tenant_id).await?;
+    }
     let sql = AssertSqlSafe(bites::delete(&part.table, &part.which));
     let gone = sqlx::query(sql).bind(tenant_id.0).bind(subject.id()).bind(limit).execute(conn).await?;
     Ok(gone.rows_affected())
@@ -43,14 +50,12 @@ pub(super) async fn remove(
 /// Of a source, beside its documents and messages, in the order in which they go.
 pub(super) fn of_source() -> Vec<Part> {
     let of_its = "t.tenant_id = $1 and t.source_id = $2::uuid";
+    let of_it_or_its_jobs = "t.tenant_id = $1 and (t.subject = $2
+        or t.subject in (select id::text from public.sync_jobs where tenant_id = $1 and source_id = $2::uuid))";
     vec![
         // Before its jobs, by which some are found.
-        Part::new(
-            "tributary.alerts",
-            "t.tenant_id = $1 and (t.subject = $2
-                or t.subject in (select id::text from public.sync_jobs where tenant_id = $1 and source_id = $2::uuid))",
-            None,
-        ),
+        Part::new("tributary.alerts", of_it_or_its_jobs, None),
+        Part::new("tributary.dismissals", of_it_or_its_jobs, None),
         Part::new(
             "tributary.sync_seen",
             "t.job_id = any (array(select id from public.sync_jobs where tenant_id = $1 and source_id = $2::uuid))",
@@ -61,7 +66,13 @@ pub(super) fn of_source() -> Vec<Part> {
         Part::new("public.document_mentions", of_its, None),
         Part::new("tributary.dirty_clients", of_its, None),
         // A client with a source has an external_id, and the index knows that.
-        Part::new("public.client_intelligence", format!("{of_its} and t.external_id is not null"), Some("clients")),
+        Part::new(CLIENTS, format!("{of_its} and t.external_id is not null"), Some("clients")),
+        // Decisions name its records.
+        Part::new(
+            "public.client_decisions",
+            "t.tenant_id = $1 and (starts_with(t.record, $2 || '/') or starts_with(t.other, $2 || '/'))",
+            None,
+        ),
         Part::new("tributary.parked", "t.tenant_id = $1 and t.message ->> 'source_id' = $2", None),
         Part::new(
             "public.saved_searches",
@@ -78,6 +89,8 @@ pub(super) fn of_contact() -> Vec<Part> {
     let gone = format!("t.tenant_id = $1 and {}", messages::names_what_is_gone("t.message"));
     vec![
         Part::new("public.contact_keys", "t.tenant_id = $1 and t.contact_id = $2::bigint", None),
+        Part::new("public.contact_merges", "t.tenant_id = $1 and t.contact_id = $2::bigint", None),
+        Part::new("public.client_decisions", "t.tenant_id = $1 and t.record = 'contact/' || $2", None),
         Part::new("public.saved_searches", "t.tenant_id = $1 and t.query #>> '{filters,contact}' = $2", None),
         Part::new("tributary.parked", gone, None),
     ]
@@ -124,7 +137,7 @@ fn counted_as(table: &str) -> Option<&'static str> {
         "public.activities" => "activities",
         "tributary.activity_attachments" | "tributary.activity_recordings" => "files",
         "public.source_documents" => "documents",
-        "public.client_intelligence" => "clients",
+        CLIENTS => "clients",
         "public.contacts" => "contacts",
         "public.connected_sources" => "sources",
         "public.ingestion_providers" => "channels",

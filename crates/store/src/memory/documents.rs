@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::{ActivityId, DocumentId, DocumentType, Record, SourceId, TenantId};
 use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, QueryBuilder};
 use uuid::Uuid;
 
 use super::VectorTable;
@@ -22,6 +22,8 @@ pub struct Seen {
     pub revision: i32,
     pub n_chunks: i32,
     pub is_deleted: bool,
+    /// A person deleted it: it stays deleted until a person lets it in again.
+    pub is_removed: bool,
 }
 
 /// A document to be written: its record and what we made of it.
@@ -206,6 +208,9 @@ pub struct Document {
     pub source_created_at: Option<DateTime<Utc>>,
     pub source_updated_at: Option<DateTime<Utc>>,
     pub deleted_at: Option<DateTime<Utc>>,
+    /// When a person deleted it, and who.
+    pub removed_at: Option<DateTime<Utc>>,
+    pub removed_by: Option<String>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
@@ -289,9 +294,50 @@ impl Listed {
     }
 }
 
-/// Lists the caller's documents, newest first, starting after `before`.
-pub async fn list(conn: &mut PgConnection, before: Option<Uuid>, limit: i64) -> Result<Vec<Listed>> {
-    Ok(sqlx::query_as(include_str!("../sql/documents_list.sql")).bind(before).bind(limit).fetch_all(conn).await?)
+/// The documents that a list shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    pub source_id: Option<SourceId>,
+    pub document_type: Option<&'a str>,
+    /// Older than this one. Ids are made in the order of time.
+    pub before: Option<Uuid>,
+    pub limit: i64,
+}
+
+impl Wanted<'_> {
+    /// Adds the conditions on a row `d`.
+    fn narrow(&self, sql: &mut QueryBuilder<sqlx::Postgres>) {
+        sql.push(" where d.deleted_at is null");
+        if let Some(id) = self.source_id {
+            sql.push(" and d.source_id = ").push_bind(id.0);
+        }
+        if let Some(kind) = self.document_type {
+            sql.push(" and d.document_type = ").push_bind(kind.to_owned());
+        }
+    }
+}
+
+/// Lists the caller's documents, the newest first.
+pub async fn list(conn: &mut PgConnection, wanted: Wanted<'_>) -> Result<Vec<Listed>> {
+    let mut sql = QueryBuilder::new(
+        "select d.id, d.source_id, s.name as source_name, d.external_id, d.document_type, d.title, left(d.text, 300) as text, d.n_chunks,
+             d.embedding_model is not null as is_embedded, d.created_at, d.updated_at
+         from public.source_documents d join public.connected_sources s on s.tenant_id = d.tenant_id and s.id = d.source_id",
+    );
+    wanted.narrow(&mut sql);
+    if let Some(before) = wanted.before {
+        sql.push(" and d.id < ").push_bind(before);
+    }
+    sql.push(" order by d.id desc limit ").push_bind(wanted.limit);
+    Ok(sql.build_query_as().fetch_all(conn).await?)
+}
+
+/// Counts the documents of all pages of such a list, up to [`MOST_COUNTED`].
+pub async fn count(conn: &mut PgConnection, wanted: Wanted<'_>) -> Result<i64> {
+    let mut sql = QueryBuilder::new("select count(*) from (select from public.source_documents d");
+    wanted.narrow(&mut sql);
+    sql.push(" limit ").push_bind(MOST_COUNTED).push(") some_documents");
+    Ok(sql.build_query_scalar().fetch_one(conn).await?)
 }
 
 /// Lists the caller's documents that were created or changed last.

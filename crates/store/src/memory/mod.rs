@@ -10,6 +10,7 @@ pub mod mentions;
 pub mod moves;
 mod passages;
 pub mod postings;
+pub mod removed;
 mod search;
 
 pub use chunks::{Chunk, Kept, Moved, NewChunk};

@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use chrono::{DateTime, Utc};
 use clap::{Subcommand, ValueEnum};
 use domain::shown::{clipped, relative, shown_lines};
-use domain::{ActivityId, Caller};
-use engine::{ActError, Config, Env, activities};
-use store::activities::{Activity, Of, Wanted};
+use domain::{ActivityId, ActivityType, Caller, ProcessingStatus};
+use engine::activities::written::{self, Written};
+use engine::{ActError, Config, Env, activities, clients};
+use store::activities::{Activity, Filter, Wanted};
 
 use super::pick::{Choice, Kind, pick};
 use super::{Shared, caller, channel, contact, env, hinted, print_json, table};
@@ -39,14 +41,39 @@ enum Command {
         #[arg(long, value_enum, default_value = "all")]
         view: View,
         /// Only those of this channel, by name or id.
-        #[arg(long, conflicts_with = "view")]
+        #[arg(long)]
         channel: Option<String>,
         /// Only those of this contact, by number, name or address.
-        #[arg(long, conflicts_with_all = ["view", "channel"])]
+        #[arg(long)]
         contact: Option<String>,
+        /// Only email, call, sms, meeting, note, task, whatsapp or other.
+        #[arg(long = "type")]
+        kind: Option<ActivityType>,
+        /// Only those with this in their subject, text or addresses.
+        #[arg(long)]
+        text: Option<String>,
         /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
+    },
+    /// Add a note, a task or a meeting. Search finds it within a second.
+    Add {
+        /// note, task or meeting.
+        kind: ActivityType,
+        /// Its title.
+        title: String,
+        /// Its text; `-` reads it from standard input.
+        #[arg(long, default_value = "")]
+        text: String,
+        /// When the meeting is or was, or when the task is due, as 2026-05-03T14:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        at: Option<DateTime<Utc>>,
+        /// The contact that it is about, by number, name or address.
+        #[arg(long)]
+        contact: Option<String>,
+        /// The client that it is about, by name or id.
+        #[arg(long)]
+        client: Option<String>,
     },
     /// Show one activity with all its data.
     Show {
@@ -80,15 +107,25 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     let now = env.clock.now();
     match args.command {
-        Command::List { view, channel, contact, limit } => {
-            let of = match (channel, contact, view) {
-                (Some(channel), ..) => Of::Channel(channel::id_of(&env, &caller, &channel).await?),
-                (None, Some(contact), _) => Of::Contact(contact::id_of(&env, &caller, &contact).await?),
-                (None, None, View::All) => Of::All,
-                (None, None, View::Unmatched) => Of::Unmatched,
-                (None, None, View::Failed) => Of::Failed,
+        Command::List { view, channel, contact, kind, text, limit } => {
+            let channel_id = match channel {
+                Some(channel) => Some(channel::id_of(&env, &caller, &channel).await?),
+                None => None,
             };
-            let listed = activities::list(&env, &caller, Wanted { of, before: None, limit }).await?;
+            let contact_id = match contact {
+                Some(contact) => Some(contact::id_of(&env, &caller, &contact).await?),
+                None => None,
+            };
+            let filter = Filter {
+                channel_id,
+                contact_id,
+                r#type: kind,
+                status: matches!(view, View::Failed).then_some(ProcessingStatus::Failed),
+                is_unmatched: matches!(view, View::Unmatched),
+                text: text.as_deref(),
+                ..Filter::default()
+            };
+            let listed = activities::list(&env, &caller, Wanted { filter, limit, ..Wanted::default() }).await?;
             if args.shared.json {
                 print_json(&web::api::activities::Activities::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
@@ -111,6 +148,27 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 &["id", "type", "address", "about", "whose", "state", "came"],
                 &listed.0.iter().map(row).collect::<Vec<_>>(),
             );
+        }
+        Command::Add { kind, title, text, at, contact, client } => {
+            let text = match text.as_str() {
+                "-" => std::io::read_to_string(std::io::stdin())?,
+                _ => text,
+            };
+            let contact_id = match contact {
+                Some(contact) => Some(contact::id_of(&env, &caller, &contact).await?),
+                None => None,
+            };
+            let client_id = match client {
+                Some(client) => Some(clients::find_one(&env, &caller, &client).await?),
+                None => None,
+            };
+            let new = Written { id: None, r#type: kind, title, text, at, contact_id, client_id };
+            let added = written::add(&env, &caller, new).await?;
+            if args.shared.json {
+                print_json(&web::api::activities::Activity::from(added.activity))?;
+            } else {
+                println!("{kind} {}", added.activity.id);
+            }
         }
         Command::Show { activity } => {
             let id = id_of(&env, &caller, &activity).await?;
@@ -153,7 +211,7 @@ async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Activit
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
-    let wanted = Wanted { of: Of::All, before: None, limit: NEWEST };
+    let wanted = Wanted { limit: NEWEST, ..Wanted::default() };
     let (newest, _) = activities::list(env, caller, wanted).await?;
     let choices = newest.into_iter().map(|activity| Choice::new(ActivityId(activity.id), activity.id, []));
     pick(Kind { noun: "activity", plural: "activities", list: "tributary activity list" }, choices.collect(), text)

@@ -21,7 +21,7 @@ pub struct Args {
     /// A key for this person and device: `tributary key create laptop --scopes agent --person ann@acme.example`.
     #[arg(long, env = "TRIBUTARY_KEY", hide_env_values = true)]
     key: Option<Secret>,
-    /// The name of this device on the Nodes page. Default: its host name.
+    /// The name of this device on the Agents page. Default: its host name.
     #[arg(long)]
     device: Option<String>,
 }

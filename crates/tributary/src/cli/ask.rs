@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use domain::shown::{clipped, dollars, plural, shown};
 use engine::Config;
 use engine::memory::answer::{self, Asking, Place, Sentence};
+use engine::pull::words::facts::document_type;
 use store::memory::Filters;
 use web::api::answer::{Answered, path};
 
@@ -106,5 +107,5 @@ impl Cited {
 
 fn about(place: &Place) -> String {
     let title = clipped(place.title.as_deref().unwrap_or(&place.external_id), 120);
-    [title, shown(&place.document_type.to_string()), shown(&place.source_name)].join(" · ")
+    [title, shown(&document_type(&place.document_type)), shown(&place.source_name)].join(" · ")
 }

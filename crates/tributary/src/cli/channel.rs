@@ -6,10 +6,10 @@ use anyhow::anyhow;
 use clap::Subcommand;
 use domain::shown::{clipped, relative, shown};
 use domain::{Caller, ChannelId, PersonId, Secret};
-use engine::channels::{self, MOST_RETIRING_HOURS, NewChannel, Opened, RETIRING_HOURS, Rotation};
+use engine::channels::{self, MOST_RETIRING_HOURS, NewChannel, Opened, RETIRING_HOURS, Refused, Rotation};
 use engine::intake::providers;
 use engine::{ActError, Config, Env};
-use store::channels::{Channel, ChannelChange, Refusal, Settings};
+use store::channels::{Channel, ChannelChange, Settings};
 use web::api::channels::{Channels, MadeChannel};
 
 use super::pick::{Choice, Kind, pick};
@@ -306,15 +306,21 @@ async fn list(env: &Env, caller: &Caller, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_refusals(env: &Env, refusals: &[Refusal]) {
+fn print_refusals(env: &Env, refusals: &[Refused]) {
     eprintln!("\nRefused lately:\n");
-    let row = |refusal: &Refusal| {
+    let row = |Refused { refusal, .. }: &Refused| {
         let n = if refusal.n > 1 { format!("{}×", refusal.n) } else { String::new() };
         let from = refusal.address.clone().unwrap_or_default();
         let when = relative(refusal.created_at, env.clock.now());
         vec![when, n, refusal.status.to_string(), from, refusal.reason.clone()]
     };
     table::print(&["when", "", "answer", "from", "why"], &refusals.iter().map(row).collect::<Vec<_>>());
+    let mut remedies: Vec<&str> = refusals.iter().filter_map(|refused| refused.todo).collect();
+    remedies.sort_unstable();
+    remedies.dedup();
+    for todo in remedies {
+        eprintln!("\nhint: {todo}");
+    }
 }
 
 /// Sends a test event to the server on this machine, signed for the URL that others know it by.

@@ -1,19 +1,20 @@
-//! `tributary client`: shows facts about clients, and their documents.
+//! `tributary client`: shows clients, writes facts about them, and says which records are one client.
 
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Subcommand;
-use domain::shown::{clipped, relative, shown};
+use domain::shown::{clipped, counted, relative, shown};
 use domain::{Caller, ClientId};
-use engine::clients::{self, WholeClient};
-use engine::lanes::client_facts::label;
-use engine::pull::words::facts::{in_order, in_words, place};
+use engine::clients::decide::{self, Part};
+use engine::clients::{self, Summary, WholeClient, curated};
+use engine::pull::words::facts::{document_type, in_words, label};
 use engine::{Config, Env};
-use store::clients::Client;
+use store::queue::MOST_COUNTED;
+use uuid::Uuid;
 
 use super::pick::{Kind, missing};
-use super::{Shared, caller, env, hinted, print_json, table};
+use super::{Shared, caller, contact, env, hinted, print_json, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -27,60 +28,133 @@ pub struct Args {
 enum Command {
     /// List clients by name.
     List {
-        /// Part of the name.
+        /// Part of a name, a domain or an e-mail address.
         words: Vec<String>,
         /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
+        /// Only clients after this one, by its id: the last one of the page before.
+        #[arg(long)]
+        after: Option<ClientId>,
     },
-    /// Show the facts about a client, each with its documents.
+    /// Show a client: its facts with their documents, its people and records, and what people decided about it.
     Show {
         /// Its name or id.
         #[arg(required = true)]
         client: Vec<String>,
+    },
+    /// Say that two clients are one.
+    Merge {
+        /// The name or id of one.
+        client: String,
+        /// The name or id of the other.
+        other: String,
+    },
+    /// Say that a record or a contact is not of a client. It is matched with nothing until that is undone.
+    Split {
+        /// The client's name or id.
+        client: String,
+        /// The id of the record, as `client show` prints it.
+        #[arg(required_unless_present = "contact", conflicts_with = "contact")]
+        record: Option<Uuid>,
+        /// A contact instead, by number, name or address.
+        #[arg(long)]
+        contact: Option<String>,
+    },
+    /// Undo a merge or a split. Everything is as if it had never been said.
+    Undo {
+        /// The client's name or id.
+        client: String,
+        /// The id of the decision, as `client show` prints it.
+        decision: Uuid,
+    },
+    /// Write a fact about a client, or correct it. It is found by search, and no record overwrites it.
+    Say {
+        /// The client's name or id.
+        client: String,
+        /// `industry`, `summary`, or a name of your own.
+        fact: String,
+        /// Its text.
+        #[arg(required = true)]
+        value: Vec<String>,
+    },
+    /// Withdraw a fact that a person wrote about a client. What records say stays.
+    Withdraw {
+        /// The client's name or id.
+        client: String,
+        /// The fact's name, as it was written.
+        fact: String,
     },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let env = env(&config).await?;
     let caller = caller(&env, args.shared.tenant.as_deref()).await?;
+    let told = |whole: &WholeClient| -> anyhow::Result<()> {
+        if args.shared.json {
+            return print_json(&web::api::clients::WholeClient::new(whole, &config.base_url()));
+        }
+        print(whole);
+        Ok(())
+    };
     match args.command {
-        Command::List { words, limit } => {
-            let listed = clients::list(&env, &caller, Some(&words.join(" ")), false, limit).await?;
+        Command::List { words, limit, after } => {
+            let page = clients::list(&env, &caller, Some(&words.join(" ")), after, limit).await?;
             if args.shared.json {
-                print_json(&web::api::clients::Clients::from(listed))?;
+                print_json(&web::api::clients::Clients::from(page))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let now = env.clock.now();
-            let row = |client: &Client| {
+            let row = |client: &Summary| {
+                let industry = client.facts.iter().find(|fact| fact.name == "industry");
                 vec![
                     client.id.to_string(),
-                    clipped(&client.client_name, 40),
-                    clipped(client.industry.as_deref().unwrap_or_default(), 30),
-                    clipped(client.source_name.as_deref().unwrap_or("by hand"), 30),
-                    client.key_facts.as_object().map_or(0, serde_json::Map::len).to_string(),
+                    clipped(&client.name, 40),
+                    clipped(&industry.map(|fact| in_words("industry", &fact.value)).unwrap_or_default(), 30),
+                    clipped(&client.sources.join(", "), 40),
+                    client.facts.len().to_string(),
                     relative(client.updated_at, now),
                 ]
             };
             table::print(
-                &["id", "name", "industry", "source", "facts", "changed"],
-                &listed.iter().map(row).collect::<Vec<_>>(),
+                &["id", "name", "industry", "known from", "facts", "changed"],
+                &page.clients.iter().map(row).collect::<Vec<_>>(),
             );
+            if let Some(after) = page.next_after {
+                eprintln!("{} in all; `--after {after}` lists more", counted(page.n, MOST_COUNTED));
+            }
         }
         Command::Show { client } => {
-            let found = find(&env, &caller, &client.join(" ")).await?;
-            if args.shared.json {
-                // The others of the same name are in it.
-                let first = clients::whole(&env, &caller, ClientId(found[0].id)).await?;
-                print_json(&web::api::clients::WholeClient::new(first, &config.base_url()))?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            for (nth, client) in found.iter().enumerate() {
-                if nth > 0 {
-                    println!();
-                }
-                print(&clients::whole(&env, &caller, ClientId(client.id)).await?);
-            }
+            let id = id_of(&env, &caller, &client.join(" ")).await?;
+            told(&clients::whole(&env, &caller, id).await?)?;
+        }
+        Command::Merge { client, other } => {
+            let (one, other) = (id_of(&env, &caller, &client).await?, id_of(&env, &caller, &other).await?);
+            let merged = decide::merge(&env, &caller, one, other).await?;
+            told(&clients::whole(&env, &caller, merged).await?)?;
+        }
+        Command::Split { client, record, contact } => {
+            let id = id_of(&env, &caller, &client).await?;
+            let part = match (record, contact) {
+                (Some(record), _) => Part::Record(record),
+                (None, Some(contact)) => Part::Contact(contact::id_of(&env, &caller, &contact).await?),
+                (None, None) => bail!("name a record or a contact"),
+            };
+            let now = decide::split(&env, &caller, id, part).await?;
+            told(&clients::whole(&env, &caller, now.unwrap_or(id)).await?)?;
+        }
+        Command::Undo { client, decision } => {
+            let id = id_of(&env, &caller, &client).await?;
+            let now = decide::undo(&env, &caller, id, decision).await?;
+            told(&clients::whole(&env, &caller, now).await?)?;
+        }
+        Command::Say { client, fact, value } => {
+            let id = id_of(&env, &caller, &client).await?;
+            told(&curated::say(&env, &caller, id, &fact, &value.join(" ")).await?)?;
+        }
+        Command::Withdraw { client, fact } => {
+            let id = id_of(&env, &caller, &client).await?;
+            told(&curated::withdraw(&env, &caller, id, &fact).await?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -90,34 +164,19 @@ const CLIENT: Kind = Kind { noun: "client", plural: "clients", list: "tributary 
 /// The number of clients among which a name that was typed wrongly is looked for.
 const MOST_SUGGESTED_FROM: i64 = 1_000;
 
-/// The id of the client that is meant, by id or name. Of several records of one name the first, which the others belong to.
+/// The client that is meant, by id, else by name, else by part of one. An error if there is none, or several.
 pub(super) async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<ClientId> {
-    let found = find(env, caller, text).await?;
-    found.first().map(|client| ClientId(client.id)).ok_or_else(|| missing(CLIENT, text, []))
-}
-
-/// Finds clients by id; else all of exactly that name; else the one whose name contains the text. An error if there is none.
-async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Vec<Client>> {
-    if let Ok(id) = text.parse::<ClientId>() {
-        let found = clients::whole(env, caller, id).await;
-        let missing = || format!("there is no client {id}\n\nhint: `tributary client list` shows them");
-        return Ok(vec![found.map_err(|error| hinted(error, missing))?.client]);
-    }
-    let found = clients::named(env, caller, text, 20).await?;
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    let found = clients::list(env, caller, Some(text), false, 20).await?;
-    let mut names: Vec<&str> = found.iter().map(|client| client.client_name.as_str()).collect();
-    names.dedup_by_key(|name| name.to_lowercase());
-    match names.as_slice() {
+    let unknown = || format!("there is no client {text:?}\n\nhint: `tributary client list` shows them");
+    let found = clients::find(env, caller, text).await.map_err(|error| hinted(error, unknown))?;
+    match found.as_slice() {
         [] => {
-            let all = clients::list(env, caller, None, true, MOST_SUGGESTED_FROM).await?;
-            Err(missing(CLIENT, text, all.iter().map(|client| client.client_name.as_str())))
+            let all = clients::list(env, caller, None, None, MOST_SUGGESTED_FROM).await?.clients;
+            Err(missing(CLIENT, text, all.iter().map(|client| client.name.as_str())))
         }
-        [_] => Ok(found),
+        [one] => Ok(one.id),
         several => {
-            let names: Vec<String> = several.iter().map(|name| shown(name)).collect();
+            let names: Vec<String> =
+                several.iter().map(|client| format!("{} ({})", shown(&client.name), client.id)).collect();
             bail!(
                 "several clients have {text:?} in their name: {}\n\nhint: give the whole name, or the id",
                 names.join("; ")
@@ -127,23 +186,37 @@ async fn find(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Vec<Clie
 }
 
 fn print(whole: &WholeClient) {
-    let client = &whole.client;
-    println!("{}", shown(&client.client_name));
-    println!("  id {}", client.id);
-    match (&client.source_name, &client.external_id) {
-        (Some(source), Some(name)) => println!("  from {}, {}", shown(source), shown(name)),
-        _ => println!("  kept by hand"),
-    }
-    let told = [("industry", &client.industry), ("summary", &client.summary)];
-    let told = told.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
-    let derived = in_order(&client.key_facts).into_iter().map(|(name, value)| (name, in_words(name, value)));
-    let mut all: Vec<(&str, String)> = told.chain(derived).collect();
-    all.sort_by_key(|(name, _)| place(name));
-    for (name, value) in all {
-        println!("\n{}: {}", shown(&label(name)), shown(&value));
-        for document in whole.documents_of(name) {
-            let title = document.title.as_deref().unwrap_or(&document.external_id);
-            println!("    {}  {}  {}", document.id, shown(&document.document_type.to_string()), clipped(title, 60));
+    println!("{}", shown(&whole.name));
+    println!("  id {}", whole.id);
+    for fact in &whole.facts {
+        println!("\n{}: {}", shown(&label(&fact.name)), shown(&in_words(&fact.name, &fact.value)));
+        if let Some(said) = &fact.said {
+            println!("    written by {}", shown(&said.by));
         }
+        for document in whole.documents_of(fact) {
+            let kind = document_type(&document.document_type);
+            let title = document.title.as_deref().unwrap_or(&kind);
+            println!("    {}  {}  {}", document.id, shown(&kind), clipped(title, 60));
+        }
+        for other in &fact.also {
+            let who = other.said.as_ref().map_or_else(|| other.sources.join(", "), |said| said.by.clone());
+            println!("    {} says: {}", shown(&who), shown(&in_words(&other.name, &other.value)));
+        }
+    }
+    println!("\nRecords");
+    for record in whole.records.iter().chain(&whole.people).map(web::api::clients::RecordOfClient::from) {
+        println!("    {}", shown(&record.in_a_line()));
+    }
+    for contact in &whole.contacts {
+        let why = clients::why(Some(&contact.matched_by)).unwrap_or_default();
+        println!("    contact {}  {}  {why}", contact.id, shown(&contact.called()));
+    }
+    for decided in &whole.decisions {
+        let decision = &decided.decision;
+        let what = match &decided.other_name {
+            Some(other) => format!("{} and {other} are one client", decided.record_name),
+            None => format!("{} is matched with no other record", decided.record_name),
+        };
+        println!("\nDecision {}: {}, said by {}", decision.id, shown(&what), shown(&decision.said_by));
     }
 }

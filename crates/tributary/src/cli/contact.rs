@@ -8,9 +8,12 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use domain::shown::{clipped, shown};
 use domain::{Caller, ContactId};
+use engine::contacts::corrected::{self, Change};
+use engine::contacts::merges;
 use engine::forgetting::counted as counted_in;
 use engine::{Config, Env, contacts};
 use store::contacts::{Contact, NewContact};
+use web::api::contacts::ContactInFull;
 use web::api::forget::Forgotten;
 
 use super::pick::{Choice, Kind, pick};
@@ -65,6 +68,54 @@ enum Command {
     Import {
         /// A file, or `-` for stdin.
         file: PathBuf,
+    },
+    /// Change a contact. An empty text removes a field.
+    Set {
+        /// Its number, name, e-mail address or telephone number.
+        contact: String,
+        /// An e-mail address.
+        #[arg(long)]
+        email: Option<String>,
+        /// A telephone number, with its country code.
+        #[arg(long)]
+        phone: Option<String>,
+        /// The first name.
+        #[arg(long)]
+        first_name: Option<String>,
+        /// The last name.
+        #[arg(long)]
+        last_name: Option<String>,
+        /// The company.
+        #[arg(long)]
+        company: Option<String>,
+        /// Tags, with commas between them, instead of those that it has.
+        #[arg(long, value_delimiter = ',')]
+        tags: Option<Vec<String>>,
+        /// Another address by which it is recognised from now on. Can be given several times.
+        #[arg(long, value_name = "ADDRESS")]
+        add_address: Vec<String>,
+        /// An added address by which it is not recognised any more. Can be given several times.
+        #[arg(long, value_name = "ADDRESS")]
+        remove_address: Vec<String>,
+    },
+    /// Make another contact part of this one: its addresses, activities and documents are this one's from now on.
+    Merge {
+        /// The contact that stays: its number, name, e-mail address or telephone number.
+        contact: String,
+        /// The contact that becomes part of it.
+        other: String,
+    },
+    /// Undo the last merge into a contact.
+    Unmerge {
+        /// Its number, name, e-mail address or telephone number.
+        contact: String,
+    },
+    /// Delete a contact, and keep its activities and documents, which have no contact afterwards. Asks first.
+    Delete {
+        /// Its number, name, e-mail address or telephone number.
+        contact: String,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Delete a contact for good: its name, addresses, activities and files, the documents made from them, and facts that rest on nothing else.
     /// Shows how much that is, and asks.
@@ -138,13 +189,76 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let missing = || format!("there is no contact {id}\n\nhint: `tributary contact list` shows them");
             let contact = contacts::get(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
             if args.shared.json {
-                print_json(&web::api::contacts::Contact::from(contact))?;
+                print_json(&ContactInFull::load(&env, &caller, id).await?)?;
                 return Ok(ExitCode::SUCCESS);
             }
             println!("{}", shown(&contact.called()));
             for address in contacts::addresses(&env, &caller, id).await? {
                 println!("  {}", shown(&address));
             }
+            for merge in merges::list(&env, &caller, id).await? {
+                println!("  with {}, merged by {}", shown(&merge.merged.contact.called()), shown(&merge.merged_by));
+            }
+        }
+        Command::Set {
+            contact,
+            email,
+            phone,
+            first_name,
+            last_name,
+            company,
+            tags,
+            add_address: add_addresses,
+            remove_address: remove_addresses,
+        } => {
+            let id = id_of(&env, &caller, &contact).await?;
+            let phone_number = phone;
+            let change =
+                Change { email, phone_number, first_name, last_name, company, tags, add_addresses, remove_addresses };
+            let changed = corrected::change(&env, &caller, id, change).await?;
+            if args.shared.json {
+                print_json(&ContactInFull::load(&env, &caller, id).await?)?;
+            } else {
+                println!("contact {id} is {} now", shown(&changed.called()));
+            }
+        }
+        Command::Merge { contact, other } => {
+            let (id, other) = (id_of(&env, &caller, &contact).await?, id_of(&env, &caller, &other).await?);
+            let merged = merges::merge(&env, &caller, id, other).await?;
+            if args.shared.json {
+                print_json(&ContactInFull::load(&env, &caller, id).await?)?;
+            } else {
+                println!(
+                    "contact {other} is part of {} ({id}) now; `tributary contact unmerge {id}` undoes it",
+                    shown(&merged.called())
+                );
+            }
+        }
+        Command::Unmerge { contact } => {
+            let id = id_of(&env, &caller, &contact).await?;
+            let last = merges::list(&env, &caller, id).await?.into_iter().next();
+            let last = last.with_context(|| {
+                format!("no contact was merged into {id}\n\nhint: `tributary contact show {id}` lists those that were")
+            })?;
+            let back = merges::undo(&env, &caller, id, last.id).await?;
+            if args.shared.json {
+                print_json(&ContactInFull::load(&env, &caller, ContactId(back.id)).await?)?;
+            } else {
+                println!("contact {} ({}) is there again", back.id, shown(&back.called()));
+            }
+        }
+        Command::Delete { contact, consent } => {
+            let id = id_of(&env, &caller, &contact).await?;
+            let contact = contacts::get(&env, &caller, id).await?;
+            eprintln!(
+                "contact {} ({id}) will be deleted, and this cannot be undone. Its activities and documents stay.",
+                shown(&contact.called())
+            );
+            if !consent.given("Delete it?")? {
+                return Ok(ExitCode::FAILURE);
+            }
+            corrected::delete(&env, &caller, id).await?;
+            println!("deleted");
         }
         Command::Forget { contact, consent } => {
             let id = id_of(&env, &caller, &contact).await?;

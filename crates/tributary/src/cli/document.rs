@@ -1,18 +1,24 @@
-//! `tributary document`: lists and shows remembered documents.
+//! `tributary document`: lists, shows and deletes remembered documents.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use domain::shown::{clipped, relative, shown, shown_lines};
-use domain::{Caller, DocumentId};
+use domain::{Caller, DocumentId, SourceId};
+use engine::pull::words::facts::document_type;
 use engine::{Config, Env, documents};
 use store::memory::Listed;
+use store::memory::documents::Wanted;
+use store::memory::removed::Removed;
 
 use super::pick::{Choice, Kind, pick};
-use super::{Shared, caller, env, hinted, print_json, table};
+use super::search::any_source;
+use super::{Consent, Shared, caller, env, hinted, print_json, table};
 
 /// The number of newest documents in which a title is looked up.
 const NEWEST: i64 = 1_000;
+/// The number of deleted documents in a list.
+const MOST_DELETED: i64 = 1_000;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -26,6 +32,12 @@ pub struct Args {
 enum Command {
     /// List the newest documents.
     List {
+        /// Only documents of this source, by name or id.
+        #[arg(long)]
+        source: Option<String>,
+        /// Only documents of this type, for example note.
+        #[arg(long = "type")]
+        kind: Option<String>,
         /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
@@ -35,6 +47,20 @@ enum Command {
         /// Its id, the beginning of it, its title, or its name at its source.
         document: String,
     },
+    /// Delete a document. Search does not find it any more, and it stays deleted when its source sends it again.
+    Delete {
+        /// Its id, the beginning of it, its title, or its name at its source.
+        document: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// List the documents that people deleted.
+    Deleted,
+    /// Let a document in again that a person deleted.
+    Restore {
+        /// Its id, the beginning of it, or its name at its source.
+        document: String,
+    },
 }
 
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
@@ -42,8 +68,13 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     let now = env.clock.now();
     match args.command {
-        Command::List { limit } => {
-            let listed = documents::list(&env, &caller, None, limit).await?;
+        Command::List { source, kind, limit } => {
+            let source_id = match source {
+                Some(text) => Some(SourceId(any_source(&env, &caller, "source", &text, |_| true).await?)),
+                None => None,
+            };
+            let wanted = Wanted { source_id, document_type: kind.as_deref(), before: None, limit };
+            let listed = documents::list(&env, &caller, wanted).await?;
             if args.shared.json {
                 print_json(&web::api::documents::Documents::from(listed))?;
                 return Ok(ExitCode::SUCCESS);
@@ -52,7 +83,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 vec![
                     listed.id.to_string(),
                     clipped(listed.title.as_deref().unwrap_or(&listed.external_id), 50),
-                    shown(&listed.document_type.to_string()),
+                    shown(&document_type(&listed.document_type)),
                     clipped(&listed.source_name, 30),
                     if listed.is_pending() { "waits for vectors".into() } else { "remembered".into() },
                     relative(listed.updated_at, now),
@@ -80,7 +111,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             };
             let facts = [
                 ("title", shown(document.title.as_deref().unwrap_or_default())),
-                ("type", shown(&document.document_type.to_string())),
+                ("type", shown(&document_type(&document.document_type))),
                 ("source", shown(&document.source_name)),
                 ("name there", shown(&document.external_id)),
                 ("language", document.lang.clone()),
@@ -90,6 +121,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 ("remembered", relative(document.created_at, now)),
                 ("changed", relative(document.updated_at, now)),
                 ("deleted", document.deleted_at.map(|at| relative(at, now)).unwrap_or_default()),
+                ("deleted by", shown(document.removed_by.as_deref().unwrap_or_default())),
             ];
             for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
                 println!("{label:11} {fact}");
@@ -98,8 +130,68 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 println!("\n{}", shown_lines(&document.text));
             }
         }
+        Command::Delete { document, consent } => {
+            let id = id_of(&env, &caller, &document).await?;
+            let missing = || format!("there is no document {id}\n\nhint: `tributary document list` shows the newest");
+            let whole = documents::whole(&env, &caller, id, 0).await.map_err(|error| hinted(error, missing))?;
+            let named = whole.document.title.unwrap_or(whole.document.external_id);
+            eprintln!(
+                "document {} ({id}) will be deleted, and stays deleted when its source sends it again.",
+                shown(&named)
+            );
+            if !consent.given("Delete it?")? {
+                return Ok(ExitCode::FAILURE);
+            }
+            documents::delete(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
+            println!("deleted; `tributary document restore {id}` lets it in again");
+        }
+        Command::Deleted => {
+            let removed = documents::removed(&env, &caller, MOST_DELETED).await?;
+            if args.shared.json {
+                print_json(&web::api::documents::DeletedDocuments::from(removed))?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let row = |removed: &Removed| {
+                vec![
+                    removed.id.to_string(),
+                    clipped(&removed.external_id, 50),
+                    shown(&document_type(&removed.document_type)),
+                    clipped(&removed.source_name, 30),
+                    clipped(&removed.removed_by, 30),
+                    relative(removed.removed_at, now),
+                ]
+            };
+            table::print(
+                &["id", "name there", "type", "source", "by", "deleted"],
+                &removed.iter().map(row).collect::<Vec<_>>(),
+            );
+        }
+        Command::Restore { document } => {
+            let id = deleted_id_of(&env, &caller, &document).await?;
+            let missing = || {
+                format!(
+                    "nobody deleted document {id}\n\nhint: `tributary document deleted` lists those that people deleted"
+                )
+            };
+            documents::restore(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
+            println!(
+                "it may come in again: with the next event or full sync of its source, or when it is remembered again"
+            );
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The deleted document that is meant.
+async fn deleted_id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<DocumentId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let removed = documents::removed(env, caller, MOST_DELETED).await?;
+    let choices =
+        removed.into_iter().map(|removed| Choice::new(DocumentId(removed.id), removed.id, [Some(removed.external_id)]));
+    let kind = Kind { noun: "deleted document", plural: "deleted documents", list: "tributary document deleted" };
+    pick(kind, choices.collect(), text)
 }
 
 /// The document that is meant.
@@ -107,7 +199,7 @@ async fn id_of(env: &Env, caller: &Caller, text: &str) -> anyhow::Result<Documen
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
-    let (newest, _) = documents::list(env, caller, None, NEWEST).await?;
+    let (newest, _) = documents::list(env, caller, Wanted { limit: NEWEST, ..Wanted::default() }).await?;
     let choices = newest.into_iter().map(|listed| {
         let names = [listed.title, Some(listed.external_id)];
         Choice::new(DocumentId(listed.id), listed.id, names)

@@ -28,6 +28,7 @@ mod queue;
 mod remember;
 mod restore;
 mod search;
+mod sender;
 mod settings;
 mod source;
 mod table;
@@ -81,7 +82,7 @@ enum Command {
     Ask(ask::Args),
     /// Remember files or a note.
     Remember(remember::Args),
-    /// Documents in memory: list, show.
+    /// Documents in memory: list, show, delete, deleted, restore.
     Document(document::Args),
     /// The model that search uses: status, reembed (move to another one), cancel.
     Memory(memory::Args),
@@ -105,12 +106,14 @@ enum Command {
     Source(source::Args),
     /// Syncs of sources: list, show, retry, cancel.
     Job(job::Args),
-    /// Clients, with facts and their documents: list, show.
+    /// Clients, with facts and their documents: list, show, merge, split, undo, say, withdraw.
     Client(client::Args),
-    /// Activities that came in: list, show, retry, skip, link to a contact.
+    /// Activities that came in or were written: list, add, show, retry, skip, link to a contact.
     Activity(activity::Args),
-    /// Contacts, the people that events come from: list, add, show, import, forget.
+    /// Contacts, the people that events come from: list, add, show, set, merge, unmerge, import, delete, forget.
     Contact(contact::Args),
+    /// Senders that match no contact: list, ignore, restore.
+    Sender(sender::Args),
     /// Things forgotten or being forgotten: progress, by whom, when.
     Forgotten(forgotten::Args),
     /// Lanes and their items: list, inspect, retry, skip, cancel.
@@ -203,6 +206,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Client(args) => client::run(config, args).await,
         Command::Activity(args) => activity::run(config, args).await,
         Command::Contact(args) => contact::run(config, args).await,
+        Command::Sender(args) => sender::run(config, args).await,
         Command::Forgotten(args) => forgotten::run(config, args).await,
         Command::Queue(args) => queue::run(config, args).await,
         Command::Bench(args) => {

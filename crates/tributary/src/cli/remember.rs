@@ -75,11 +75,15 @@ fn line(file: &str, taken: &Remembered) -> String {
         Change::Unchanged => "unchanged",
         Change::Superseded => "superseded",
         Change::Deleted => "deleted",
+        Change::KeptOut => "kept out",
     };
     let mut about = match taken.n_chunks {
         0 => String::new(),
         n => plural(i64::try_from(n).unwrap_or(i64::MAX), "chunk", "chunks"),
     };
+    if taken.change == Change::KeptOut {
+        about = format!("a person deleted it; `tributary document restore {}` lets it in again", taken.id);
+    }
     if taken.is_pending {
         about.push_str(", found by its words until it has its vectors");
     }

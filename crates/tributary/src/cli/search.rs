@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use domain::Caller;
 use domain::shown::{clipped, relative, shown};
 use engine::memory::recall::{self, Facets, Hit};
+use engine::pull::words::facts::document_type;
 use engine::{Config, Env};
 use store::memory::{Filters, Mode, Sort};
 use store::sources::{self, AnySource};
@@ -140,7 +141,7 @@ async fn filters(env: &Env, caller: &Caller, args: &Args) -> anyhow::Result<Filt
 }
 
 /// A source of documents that is meant; also one that was disconnected, and a channel that was deleted.
-async fn any_source(
+pub(super) async fn any_source(
     env: &Env,
     caller: &Caller,
     noun: &'static str,
@@ -183,7 +184,7 @@ fn print_facets(facets: &Facets) {
 
 fn print(number: usize, hit: &Hit, now: chrono::DateTime<chrono::Utc>, is_bold: bool) {
     let title = hit.title.as_deref().unwrap_or(&hit.external_id);
-    let about = [shown(&hit.document_type.to_string()), shown(&hit.source_name), relative(hit.at, now)].join(" · ");
+    let about = [shown(&document_type(&hit.document_type)), shown(&hit.source_name), relative(hit.at, now)].join(" · ");
     let part = |part: &domain::text::Part| match part.is_match && is_bold {
         true => format!("\x1b[1m{}\x1b[0m", shown(&part.text)),
         false => shown(&part.text),

@@ -109,7 +109,7 @@ async fn tell_running(config: Config) {
 /// Starts the database and brings it to this binary's schema. An embedded server that crashes meanwhile is started again. One that we
 /// started is stopped if this fails.
 async fn start(config: &Config) -> anyhow::Result<database::Database> {
-    let mut database = database::start(config).await?;
+    let mut database = started(config).await?;
     loop {
         match database.migrate().await {
             Ok(applied) => {
@@ -130,8 +130,21 @@ async fn start(config: &Config) -> anyhow::Result<database::Database> {
         }
         tokio::time::sleep(TRY_EVERY).await;
         if !database.embedded.as_ref().is_some_and(Embedded::is_alive) {
-            database = database::start(config).await?;
+            database = started(config).await?;
         }
+    }
+}
+
+/// Starts the server. One that dies again and again while it is prepared is started until it stays.
+async fn started(config: &Config) -> anyhow::Result<database::Database> {
+    loop {
+        match database::start(config).await {
+            Err(error) if is_passing(&error) => {
+                tracing::warn!("the database went away while it started, will try again: {error:#}");
+            }
+            started => return started,
+        }
+        tokio::time::sleep(TRY_EVERY).await;
     }
 }
 

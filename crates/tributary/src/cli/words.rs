@@ -57,6 +57,7 @@ pub fn brought(job: &Job) -> String {
         (job.n_updated, "changed"),
         (job.n_unchanged, "unchanged"),
         (job.n_deleted, "deleted"),
+        (job.n_kept_out, "kept out, as a person deleted them"),
         (words::records_failed(job), "could not be read"),
         (job.error_count.into(), if job.error_count == 1 { "failed attempt" } else { "failed attempts" }),
     ];
@@ -117,6 +118,7 @@ pub(super) mod tests {
             n_updated: 0,
             n_unchanged: 0,
             n_deleted: 0,
+            n_kept_out: 0,
             checkpoint_data: json!({}),
             error_message: error.map(Into::into),
             error_details: json!([]),

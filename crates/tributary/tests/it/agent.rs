@@ -106,7 +106,7 @@ async fn a_call_becomes_a_card_with_its_words_while_somebody_watches() {
     ));
     let (_, twilio) = office.house.twilio().await;
     let browser = Browser::signed_in(&office.house.app, &office.house.world).await;
-    browser.goto(&format!("{}/activities", office.house.app.url)).await;
+    browser.goto(&format!("{}/inbox", office.house.app.url)).await;
     browser.script("window.same = 'page'").await;
 
     // Nobody is there yet who could hear it, and the card says so.
@@ -115,6 +115,7 @@ async fn a_call_becomes_a_card_with_its_words_while_somebody_watches() {
     browser.photograph("feed-waiting").await;
     let _agent = office.start().await;
     assert!(browser.shows("Ann wants the offer.", SOON).await, "{}", browser.text().await);
+    browser.click("[data-key=transcript] summary").await;
     assert!(browser.shows("The offer is due on Friday.", SOON).await, "{}", browser.text().await);
     assert_eq!(browser.script("return window.same").await, "page", "the page was loaded again");
     let transcript =

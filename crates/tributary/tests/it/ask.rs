@@ -226,7 +226,7 @@ async fn the_command_line_prints_sentences_and_where_they_stand() {
         said.starts_with("“") && said.contains("“Copperline owes 805 EUR, overdue since 3 March 2026.” ["),
         "{said}"
     );
-    assert!(said.contains("Copperline · note · ") && said.contains("/documents/") && said.contains("#c-"), "{said}");
+    assert!(said.contains("Copperline · Note · ") && said.contains("/documents/") && said.contains("#c-"), "{said}");
     let (output, said, error) = ask(&[], &["Which unicorns breed in Atlantis?"]);
     assert!(!output.status.success() && said.is_empty(), "{said}");
     assert!(error.contains("fits this question"), "{error}");

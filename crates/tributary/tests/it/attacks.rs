@@ -177,7 +177,7 @@ async fn no_other_route_takes_an_event_unsigned() {
         ("POST", format!("/api/v1/channels/{id}/test")),
         ("POST", format!("/api/v1/channels/{id}/enable")),
         ("DELETE", format!("/api/v1/channels/{id}")),
-        ("GET", format!("/settings/channels/{id}")),
+        ("GET", format!("/connections/webhooks/{id}")),
     ] {
         let request = house.http.request(method.parse().expect("a method"), format!("{}{path}", house.app.url));
         let status = request.bearer_auth(key.reveal()).send().await.expect("an answer").status().as_u16();

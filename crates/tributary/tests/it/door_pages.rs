@@ -46,24 +46,33 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     let (world, folder) = (World::now().await, Folder::new());
     let app = serve(&world, &folder).await;
     let browser = Browser::signed_in(&app, &world).await;
-    let channels = format!("{}/settings/channels", app.url);
+    let channels = format!("{}/connections/webhooks", app.url);
     browser.goto(&channels).await;
-    assert!(browser.shows("Add your first channel", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Add your first webhook", SOON).await, "{}", browser.text().await);
     browser.photograph("channels-empty").await;
-    browser.click("[data-opens=add]").await;
-    assert!(browser.shows("Who sends", SOON).await);
-    browser.photograph("channels-add").await;
-    browser.click("input[value=twilio]").await;
+    browser.click(".blank .button").await;
+    // The gallery is narrowed while one types, and says what to use for what is not there.
+    browser.typed("#find", "outlook").await;
+    assert!(browser.shows("forwards mail to an inbound address", SOON).await, "{}", browser.text().await);
+    assert!(!browser.text().await.contains("HubSpot"), "{}", browser.text().await);
+    browser.photograph("connections-absent").await;
+    browser.typed("#find", "whatsapp").await;
+    assert!(browser.shows("2 found", SOON).await, "{}", browser.text().await);
+    browser.client.find(Locator::LinkText("Twilio")).await.expect("a link").click().await.expect("a click");
+    assert!(browser.shows("Receive from Twilio", SOON).await, "{}", browser.text().await);
+    browser.photograph("channel-add").await;
     browser.typed("#name", "Support line").await;
-    browser.click("dialog .button").await;
-    assert!(browser.shows("auth token has 0 characters", SOON).await, "{}", browser.text().await);
-    browser.photograph("channels-add-refused").await;
+    browser.typed("#secret", "too short").await;
+    browser.click("#add-webhook .button").await;
+    assert!(browser.shows("auth token has 9 characters", SOON).await, "{}", browser.text().await);
+    browser.photograph("channel-add-refused").await;
     browser.typed("#secret", "0123456789abcdef0123456789abcdef").await;
-    browser.click("dialog .button").await;
-    assert!(browser.shows("The channel is ready", SOON).await, "{}", browser.text().await);
+    browser.click("#add-webhook .button").await;
+    assert!(browser.shows("The webhook is ready", SOON).await, "{}", browser.text().await);
     let url = browser.script("return document.querySelector('.copy input').value").await;
     assert!(url.as_str().is_some_and(|url| url.ends_with("#rc=5&rp=all")), "{url}");
     let own_page = browser.client.current_url().await.expect("a URL").to_string();
+    assert!(browser.shows("Waiting for the first event", SOON).await, "{}", browser.text().await);
     browser.photograph("channel-new").await;
     browser.click(".head .button").await;
     assert!(browser.shows("came through", SOON).await, "{}", browser.text().await);
@@ -74,12 +83,24 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     let refused = client().post(&target).body("x=1").send().await.expect("an answer");
     assert_eq!(refused.status().as_u16(), 401);
     assert!(browser.shows("it has no X-Twilio-Signature", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Let the proxy pass X-Twilio-Signature on", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Events arrive", SOON).await, "{}", browser.text().await);
     browser.photograph("channel").await;
 
     browser.goto(&format!("{channels}?add")).await;
+    browser.client.find(Locator::LinkText("Generic webhook")).await.expect("a link").click().await.expect("a click");
+    assert!(browser.shows("Receive from any sender", SOON).await, "{}", browser.text().await);
     browser.typed("#name", "Web shop").await;
-    browser.click("dialog .button").await;
+    browser.click("#add-webhook .button").await;
     assert!(browser.shows("Bearer key", SOON).await, "{}", browser.text().await);
+    // The secrets are masked until somebody asks for them.
+    let secrets = "return [...document.querySelectorAll('.copy input')].map(field => field.value).join(' ')";
+    let masked = browser.script(secrets).await;
+    assert!(masked.as_str().is_some_and(|said| said.contains("••••") && !said.contains("whsec_")), "{masked}");
+    browser.click("form[action$='/reveal'] button").await;
+    assert!(browser.shows("Hide them again", SOON).await, "{}", browser.text().await);
+    let shown = browser.script(secrets).await;
+    assert!(shown.as_str().is_some_and(|said| said.contains("whsec_") && said.contains("curl -sS")), "{shown}");
     browser.photograph("channel-generic").await;
     browser.goto(&channels).await;
     assert!(browser.shows("Support line", SOON).await && browser.shows("Web shop", SOON).await);
@@ -89,27 +110,27 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
         .await;
     assert_eq!(columns, 2, "two columns on a desktop");
     browser.click(".door .toggle").await;
-    assert!(browser.shows("refuses webhooks until you enable it", SOON).await);
+    assert!(browser.shows("refuses all events until you enable it", SOON).await);
     assert!(browser.shows("inactive", SOON).await);
     browser.click(".door .confirm summary").await;
     browser.click(".door .confirm button").await;
-    assert!(browser.shows("The channel was deleted", SOON).await);
+    assert!(browser.shows("The webhook was deleted", SOON).await);
     assert!(!browser.text().await.contains("Web shop"), "{}", browser.text().await);
 
     // Settings, and new secrets.
     browser.goto(&own_page).await;
     browser.typed("#name", "Support, after hours").await;
-    browser.click("form[action$='/settings/channels/'] button, section form.stack button").await;
+    browser.click("section form.stack button").await;
     assert!(browser.shows("Saved.", SOON).await && browser.shows("Support, after hours", SOON).await);
 
     // It has no contact until a person links one.
-    browser.goto(&format!("{}/unmatched", app.url)).await;
+    browser.goto(&format!("{}/inbox/unrecognised", app.url)).await;
     assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);
     browser.photograph("unmatched").await;
     browser.click("button[name=is_new]").await;
-    assert!(browser.shows("Every event has a contact", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Every sender is recognised", SOON).await, "{}", browser.text().await);
     browser.photograph("unmatched-empty").await;
-    browser.goto(&format!("{}/contacts", app.url)).await;
+    browser.goto(&format!("{}/clients/people", app.url)).await;
     assert!(browser.shows("+15005550006", SOON).await, "{}", browser.text().await);
     browser.typed("input[name=email]", "no address").await;
     browser.click(".after button").await;
@@ -118,19 +139,19 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     browser.typed("input[name=first_name]", "Ann").await;
     browser.click(".after button").await;
     assert!(browser.shows("known since", SOON).await, "{}", browser.text().await);
-    browser.goto(&format!("{}/contacts", app.url)).await;
+    browser.goto(&format!("{}/clients/people", app.url)).await;
     browser.photograph("contacts").await;
     browser.client.find(Locator::LinkText("+15005550006")).await.expect("a link").click().await.expect("a click");
     assert!(browser.shows("A test message", SOON).await, "{}", browser.text().await);
     browser.photograph("contact").await;
     browser.click(".act h2 a").await;
-    assert!(browser.shows("What it says", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Content", SOON).await, "{}", browser.text().await);
     browser.photograph("activity").await;
     browser.click("button[formaction$='/skip']").await;
     assert!(browser.shows("It was skipped", SOON).await, "{}", browser.text().await);
     browser.photograph("activity-failed").await;
-    browser.goto(&format!("{}/contacts?q=nobody-like-that", app.url)).await;
-    assert!(browser.shows("No contact has that name", SOON).await);
+    browser.goto(&format!("{}/clients/people?q=nobody-like-that", app.url)).await;
+    assert!(browser.shows("Nobody matches that", SOON).await);
     browser.close().await;
 }
 
@@ -154,12 +175,12 @@ async fn text_from_outside_stays_text_on_every_page() {
     let browser = Browser::signed_in(&app, &world).await;
     let mut pages = vec![
         "/".to_owned(),
-        "/contacts".into(),
-        "/unmatched".into(),
-        "/activities".into(),
-        "/dead-letters".into(),
-        "/nodes".into(),
-        "/settings/channels".into(),
+        "/clients/people".into(),
+        "/inbox/unrecognised".into(),
+        "/inbox".into(),
+        "/system/dead-letters".into(),
+        "/system/agents".into(),
+        "/connections/webhooks".into(),
         "/search?q=attack".into(),
     ];
     let mut conn = world.conn().await;
@@ -239,9 +260,9 @@ async fn text_from_outside_stays_text_on_every_page() {
             pages.push(format!("/activities/{activity}"));
         }
         pages.extend([
-            format!("/settings/channels/{}", id.0),
-            format!("/contacts/{contact}"),
-            format!("/activities?person={person}"),
+            format!("/connections/webhooks/{}", id.0),
+            format!("/clients/people/{contact}"),
+            format!("/inbox?person={person}"),
         ]);
     }
     for page in &pages {

@@ -83,8 +83,8 @@ async fn every_state_has_its_card_on_every_timeline() {
     let (world, folder) = (World::now().await, Folder::new());
     let app = serve(&world, &folder).await;
     let browser = Browser::signed_in(&app, &world).await;
-    browser.goto(&format!("{}/activities", app.url)).await;
-    assert!(browser.shows("Nothing has come in yet", SOON).await, "{}", browser.text().await);
+    browser.goto(&format!("{}/inbox", app.url)).await;
+    assert!(browser.shows("Nothing has arrived yet", SOON).await, "{}", browser.text().await);
     browser.photograph("feed-empty").await;
 
     let (bob, eve) = (person(&world, "bob@office.test").await, person(&world, "eve@office.test").await);
@@ -123,14 +123,11 @@ async fn every_state_has_its_card_on_every_timeline() {
         put(&world, json!({ "type": "call", "minutes": 0, "raw": recording, "metadata": { "from": "+14155550100" } }))
             .await;
 
-    browser.goto(&format!("{}/activities", app.url)).await;
+    browser.goto(&format!("{}/inbox", app.url)).await;
     browser
-        .assert_card(
-            letter,
-            &["E-mail from Ann Summers", "Invoice INV-2041", "due in June", "completed", "refers to INV-2041"],
-        )
+        .assert_card(letter, &["E-mail from Ann Summers", "Invoice INV-2041", "An invoice, due in June.", "Details"])
         .await;
-    browser.assert_card(call, &["Call from Ann Summers", "A recording", "second espresso machine", "Transcript"]).await;
+    browser.assert_card(call, &["Call from Ann Summers", "A recording", "second espresso machine", "Details"]).await;
     browser
         .assert_card(
             failed,
@@ -147,13 +144,7 @@ async fn every_state_has_its_card_on_every_timeline() {
     browser
         .assert_card(
             dead,
-            &[
-                "SMS from +15005550006",
-                "no contact yet",
-                "The language model could not be asked: 503",
-                "tried 4 times, given up",
-                "dead",
-            ],
+            &["SMS from +15005550006", "The language model could not be asked: 503", "tried 4 times, given up", "dead"],
         )
         .await;
     browser.assert_card(skipped, &["skipped by Bob", "Retry"]).await;
@@ -187,12 +178,12 @@ async fn every_state_has_its_card_on_every_timeline() {
     browser.photograph("feed").await;
 
     // A person's, a contact's, and only theirs.
-    browser.goto(&format!("{}/activities?person={bob}", app.url)).await;
+    browser.goto(&format!("{}/inbox?person={bob}", app.url)).await;
     browser.assert_card(bobs, &["Can you call me back?"]).await;
     browser.assert_card(failed, &["The recording could not be transcribed"]).await;
     assert_eq!(browser.script("return document.querySelectorAll('.act').length").await, 2);
     browser.photograph("feed-person").await;
-    browser.goto(&format!("{}/contacts/{contact}", app.url)).await;
+    browser.goto(&format!("{}/clients/people/{contact}", app.url)).await;
     browser.assert_card(call, &["second espresso machine"]).await;
     assert_eq!(browser.script("return document.querySelectorAll('.act').length").await, 4);
     browser.photograph("contact-timeline").await;
@@ -200,13 +191,13 @@ async fn every_state_has_its_card_on_every_timeline() {
     // Retry, and back where it was pressed.
     browser.click(&format!("button[formaction='/activities/{failed}/retry']")).await;
     assert!(browser.shows("It waits for an agent again", SOON).await);
-    assert!(browser.client.current_url().await.expect("a URL").path().ends_with(&format!("/contacts/{contact}")));
-    assert!(browser.card_says(failed, "waiting").await, "{}", browser.text().await);
+    assert!(browser.client.current_url().await.expect("a URL").path().ends_with(&format!("/clients/people/{contact}")));
+    assert!(browser.card_says(failed, "Waiting for an agent").await, "{}", browser.text().await);
     browser.goto(&format!("{}/activities/{call}", app.url)).await;
     assert!(browser.shows("Transcript", SOON).await && browser.shows("wants one more machine", SOON).await);
     browser.click("[data-key=transcript] summary").await;
     browser.photograph("activity-call").await;
-    browser.goto(&format!("{}/activities?person=999999", app.url)).await;
+    browser.goto(&format!("{}/inbox?person=999999", app.url)).await;
     assert!(browser.shows("no such person", SOON).await, "{}", browser.text().await);
     browser.close().await;
 }
@@ -226,7 +217,7 @@ async fn a_card_goes_through_its_states_while_one_looks_and_what_plays_goes_on()
     let call =
         put(&world, json!({ "type": "call", "minutes": 10, "raw": recording, "metadata": { "from": "+14155550100" } }))
             .await;
-    browser.goto(&format!("{}/activities", app.url)).await;
+    browser.goto(&format!("{}/inbox", app.url)).await;
     browser.click("h1").await; // a browser plays nothing to somebody who did nothing
     assert!(browser.card_says(call, "No agent is online").await);
     // From here on the page is never reloaded. Its recording plays: a tone that needs no file.
@@ -244,7 +235,7 @@ async fn a_card_goes_through_its_states_while_one_looks_and_what_plays_goes_on()
     let done = json!({ "processing_status": "completed",
         "processed_data": { "summary": "A call about tea.", "facts": ["wants tea"], "transcript": "Tea, please." } });
     assert_eq!(ann.ask("PATCH", &row, &[], Some(done)).await.0, 204);
-    browser.assert_card(call, &["completed", "A call about tea.", "wants tea", "Transcript"]).await;
+    browser.assert_card(call, &["A call about tea.", "Details"]).await;
     assert!(!browser.text().await.contains("Processing content"), "{}", browser.text().await);
     assert_eq!(browser.script(plays).await, true, "completed");
 
@@ -259,8 +250,12 @@ async fn a_card_goes_through_its_states_while_one_looks_and_what_plays_goes_on()
     assert_eq!(ask(&app, &key, "POST", "/api/v1/contacts", Some(contact)).await.0, 201);
     let newest =
         put(&world, json!({ "type": "sms", "raw": { "source_type": "text", "content": "The newest of all" } })).await;
-    browser.assert_card(newest, &["The newest of all"]).await;
+    // What is new waits until it is asked for.
+    assert!(browser.shows("1 new", SOON).await, "{}", browser.text().await);
     browser.assert_card(call, &["Call from Ann"]).await;
+    assert!(!browser.text().await.contains("The newest of all"), "{}", browser.text().await);
+    browser.script("document.querySelector('.arrivals button').click()").await;
+    browser.assert_card(newest, &["The newest of all"]).await;
     let kept = format!(
         "return [document.querySelector('[data-key=\"{call}\"]') === card, card.querySelector('details').open, \
         Math.abs(seen.getBoundingClientRect().top - top_) < 2, document.querySelector('.act').dataset.key === '{newest}', window.isSamePage]"
@@ -275,7 +270,7 @@ async fn a_device_does_as_its_page_says_and_pages_hear_of_it() {
     let (world, folder) = (World::now().await, Folder::new());
     let app = serve(&world, &folder).await;
     let browser = Browser::signed_in(&app, &world).await;
-    browser.goto(&format!("{}/nodes", app.url)).await;
+    browser.goto(&format!("{}/system/agents", app.url)).await;
     assert!(browser.shows("No device has connected yet", SOON).await, "{}", browser.text().await);
     browser.photograph("nodes-empty").await;
     let ann = agent(&world, &app, "ann@office.test").await;
@@ -296,7 +291,7 @@ async fn a_device_does_as_its_page_says_and_pages_hear_of_it() {
     }
     assert!(!stream.has("\"nodes\"", Duration::from_millis(500)).await, "{}", stream.1);
     assert!(browser.shows("Ann's laptop", SOON).await && browser.shows("idle", SOON).await, "{}", browser.text().await);
-    assert!(browser.shows("2 everyone's", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("2 for everyone", SOON).await, "{}", browser.text().await);
     let (_, listed) = ask(&app, &key, "GET", "/api/v1/nodes", None).await;
     assert_eq!(
         listed["claimable"],
@@ -318,7 +313,7 @@ async fn a_device_does_as_its_page_says_and_pages_hear_of_it() {
     assert!(browser.shows("Saved.", SOON).await, "{}", browser.text().await);
     let told = beat(&ann, ready.clone()).await;
     assert_eq!((&told["enabled"], &told["concurrency"]), (&json!(false), &json!(7)));
-    assert!(browser.shows("no agent for them\n1", SOON).await);
+    assert!(browser.shows("without an agent\n1", SOON).await);
     let (_, listed) = ask(&app, &key, "GET", "/api/v1/nodes", None).await;
     assert_eq!(
         (&listed["claimable"]["nobody"], &listed["nodes"][0]["enabled"]),
@@ -363,7 +358,7 @@ async fn what_failed_for_good_is_told_replayed_and_can_fail_for_good_again() {
     let (world, folder) = (World::now().await, Folder::new());
     let app = serve(&world, &folder).await;
     let browser = Browser::signed_in(&app, &world).await;
-    let letters = format!("{}/dead-letters", app.url);
+    let letters = format!("{}/system/dead-letters", app.url);
     browser.goto(&letters).await;
     assert!(browser.shows("Nothing has failed for good", SOON).await, "{}", browser.text().await);
     let mut ids = Vec::new();
@@ -379,7 +374,7 @@ async fn what_failed_for_good_is_told_replayed_and_can_fail_for_good_again() {
     browser.photograph("dead-letters").await;
     browser.goto(&app.url).await;
     assert!(browser.shows("3 activities failed for good", SOON).await, "{}", browser.text().await);
-    browser.click(".finding a[href='/dead-letters']").await;
+    browser.click(".finding a[href='/system/dead-letters']").await;
 
     // One, then it fails again and is buried again: nothing of its first death is in the way.
     browser.click(&format!("[data-key='{}'] form button", ids[0])).await;
@@ -413,7 +408,7 @@ async fn what_failed_for_good_is_told_replayed_and_can_fail_for_good_again() {
     assert_eq!(ask(&app, &stranger, "GET", "/api/v1/dead-letters", None).await.1["dead_letters"], json!([]), "S17");
     let replay = format!("/api/v1/dead-letters/{}/replay", ids[1]);
     assert_eq!(ask(&app, &stranger, "POST", &replay, None).await.0, 404, "S17");
-    for path in [format!("/activities/{}", ids[1]), "/activities?person=1".into()] {
+    for path in [format!("/activities/{}", ids[1]), "/inbox?person=1".into()] {
         assert_eq!(ask(&app, &stranger, "GET", &path, None).await.0, 404, "S17: {path}");
     }
     assert_eq!(ask(&app, &key, "POST", &replay, None).await.0, 204);

@@ -196,7 +196,7 @@ async fn a_person_forgets_a_contact_and_a_tenant_on_their_pages() {
     let going = world.other_tenant("Mill & Co").await;
     contact_with_notes(&world, going, "carl", 1).await;
     let browser = Browser::signed_in(&app, &world).await;
-    browser.goto(&format!("{}/contacts/{ann}", app.url)).await;
+    browser.goto(&format!("{}/clients/people/{ann}", app.url)).await;
     browser.click("#forget summary").await;
     assert!(browser.shows("2 activities", SOON).await, "{}", browser.text().await);
     browser.photograph("contact-forget").await;
@@ -204,11 +204,11 @@ async fn a_person_forgets_a_contact_and_a_tenant_on_their_pages() {
     assert!(browser.shows("It is being forgotten", SOON).await, "{}", browser.text().await);
     assert!(browser.shows("0 of 2 activities", SOON).await, "{}", browser.text().await);
     browser.photograph("forgotten-going").await;
-    browser.goto(&format!("{}/contacts/{ann}", app.url)).await;
+    browser.goto(&format!("{}/clients/people/{ann}", app.url)).await;
     assert!(browser.shows("being forgotten", SOON).await, "{}", browser.text().await);
     browser.photograph("contact-going").await;
     // A worker comes, and the page follows by itself.
-    browser.goto(&format!("{}/forgotten", app.url)).await;
+    browser.goto(&format!("{}/settings/forgotten", app.url)).await;
     let _worker = worker(&world, None);
     assert!(browser.shows("gone", SOON).await, "{}", browser.text().await);
     assert_eq!(count(&world, &format!("select count(*) from contacts where id = {ann}")).await, 0);
@@ -227,7 +227,7 @@ async fn a_person_forgets_a_contact_and_a_tenant_on_their_pages() {
     did(&world, "update pgmq.q_forget_all set vt = now()").await;
     let is_gone = async || count(&world, "select count(*) from tenants").await == 1;
     assert!(wait_until(SOON, is_gone).await, "it is still there");
-    browser.goto(&format!("{}/forgotten", app.url)).await;
+    browser.goto(&format!("{}/settings/forgotten", app.url)).await;
     browser.photograph("forgotten-gone").await;
     browser.close().await;
 }

@@ -47,7 +47,7 @@ async fn an_allowed_site_is_told_how_to_reach_us_and_another_cannot_show_us() {
         .env("EMBED_ORIGINS", format!("https://crm.example.com,{allowed_url}"));
     let app = App::start(serve, &["serve"], port).await;
     for site_of in [allowed, other] {
-        tokio::spawn(site(site_of, format!("{}/contacts", app.url)));
+        tokio::spawn(site(site_of, format!("{}/clients/people", app.url)));
     }
     let answer = client().get(format!("{}/signin", app.url)).send().await.expect("an answer");
     let policy = answer.headers()["content-security-policy"].to_str().expect("a policy").to_owned();
@@ -60,10 +60,10 @@ async fn an_allowed_site_is_told_how_to_reach_us_and_another_cannot_show_us() {
         .await
         .expect("a key");
     let browser = Browser::start().await;
-    browser.goto(&format!("{}/signin?next=/contacts", app.url)).await;
+    browser.goto(&format!("{}/signin?next=/clients/people", app.url)).await;
     browser.client.find(Locator::Css("#key")).await.expect("a field").send_keys(key.reveal()).await.expect("typed");
     browser.client.find(Locator::Css("#signin .button")).await.expect("a button").click().await.expect("a click");
-    assert!(browser.shows("Contacts", Duration::from_secs(5)).await, "not signed in: {}", browser.text().await);
+    assert!(browser.shows("People", Duration::from_secs(5)).await, "not signed in: {}", browser.text().await);
 
     let told = async || {
         assert!(browser.shows("SUPABASE_CONFIG", Duration::from_secs(10)).await, "not told: {}", browser.text().await);
@@ -106,7 +106,7 @@ async fn an_allowed_site_is_told_how_to_reach_us_and_another_cannot_show_us() {
     };
     assert!(stays_true(Duration::from_secs(2), is_untold).await, "S16: another site is told a key");
     browser.client.find(Locator::Css("iframe")).await.expect("a frame").enter_frame().await.expect("a frame");
-    assert!(!browser.text().await.contains("Contacts"), "S16: another site shows our pages");
+    assert!(!browser.text().await.contains("People"), "S16: another site shows our pages");
     browser.client.enter_parent_frame().await.expect("back");
     assert_eq!(keys::list(&mut conn, world.tenant_id).await.expect("keys").len(), listed.len(), "no key was made");
     browser.close().await;

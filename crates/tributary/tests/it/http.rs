@@ -226,7 +226,7 @@ async fn a_browser_session_changes_nothing_for_another_site() {
     );
     let cookie = cookie.split(';').next().expect("a value").to_owned();
     let page = client()
-        .get(format!("{url}/queues/upkeep?state=dead"))
+        .get(format!("{url}/system/queues/upkeep?state=dead"))
         .header("cookie", &cookie)
         .send()
         .await
@@ -244,14 +244,14 @@ async fn a_browser_session_changes_nothing_for_another_site() {
         .expect("a token")
         .to_owned();
 
-    let act = format!("{url}/queues/upkeep/items/{dead}/skip");
+    let act = format!("{url}/system/queues/upkeep/items/{dead}/skip");
     let post = async |origin: Option<&str>, csrf: Option<&str>| {
         let mut request = client().post(&act).header("cookie", &cookie);
         if let Some(origin) = origin {
             request = request.header("origin", origin);
         }
         let fields: Vec<(&str, &str)> =
-            csrf.map(|csrf| ("csrf", csrf)).into_iter().chain([("back", "/queues/upkeep")]).collect();
+            csrf.map(|csrf| ("csrf", csrf)).into_iter().chain([("back", "/system/queues/upkeep")]).collect();
         request.form(&fields).send().await.expect("an answer").status().as_u16()
     };
     assert_eq!(post(Some("https://evil.test"), Some(&csrf)).await, 403, "S16");
@@ -273,7 +273,7 @@ async fn a_browser_session_changes_nothing_for_another_site() {
     assert_eq!(out.expect("an answer").status().as_u16(), 303);
     let gone = wait_until(Duration::from_secs(6), async || {
         client()
-            .get(format!("{url}/queues"))
+            .get(format!("{url}/system/queues"))
             .header("cookie", &cookie)
             .header("accept", "text/html")
             .send()
@@ -420,7 +420,11 @@ async fn the_description_matches_the_routes() {
     // S4, S17: every route, unsigned, is refused unless it says that it is open.
     for (path, methods) in paths {
         for method in methods.as_object().expect("methods").keys() {
-            let filled = path.replace("{lane}", "upkeep").replace("{action}", "retry").replace("{id}", "m1");
+            let filled = path
+                .replace("{lane}", "upkeep")
+                .replace("{action}", "retry")
+                .replace("{id}", "m1")
+                .replace("{kind}", "dead_letters");
             let (status, _) = site.ask(&method.to_uppercase(), &filled, None).await;
             let expected = match path.as_str() {
                 "/healthz" | "/readyz" => 200,

@@ -92,7 +92,7 @@ async fn sql_in_filters_cursors_paths_and_questions_is_refused_or_finds_nothing(
         let arguments = json!({ "p_agent_sales_id": sql, "p_capabilities": [sql], sql: sql });
         targets.push(("/rest/v1/rpc/claim_next_pending_activity".into(), Some(arguments)));
         targets.push((format!("/search?q={}&type={0}&source={0}", encoded(sql)), None));
-        targets.push((format!("/contacts?q={}&before={0}", encoded(sql)), None));
+        targets.push((format!("/clients/people?q={}&before={0}", encoded(sql)), None));
     }
     let n = targets.len();
     let mut wrong = Vec::new();

@@ -10,7 +10,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Response;
 use serde_json::{Value, json};
 use sha2::Sha256;
-use store::activities::{Of, Wanted};
+use store::activities::Wanted;
 use testkit::{World, wait_until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -154,11 +154,13 @@ async fn a_signed_event_is_kept_with_its_original_and_a_redelivery_is_the_same()
     let original = store::activities::payload(&mut conn, tenant_id, id).await.expect("an answer").expect("a payload");
     assert_eq!(original.body.as_deref(), Some(body.as_bytes()));
     assert_eq!(original.content_type.as_deref(), Some("application/json"));
-    let wanted = Wanted { of: Of::All, before: None, limit: 2 };
+    let wanted = Wanted { limit: 2, ..Wanted::default() };
     let newest = store::activities::list(&mut conn, tenant_id, wanted).await.expect("a list");
     assert_eq!(newest.len(), 2);
     assert_eq!(newest[0].raw_data["content"], "plain");
-    let per_minute = store::activities::count_per_minute(&mut conn, None, tenant_id).await.expect("counts");
+    let minute = Duration::from_secs(60);
+    let counted = store::activities::count_per_bucket(&mut conn, None, tenant_id, minute, 60).await.expect("counts");
+    let per_minute: Vec<i64> = counted.iter().map(|bucket| bucket.n).collect();
     assert_eq!((per_minute.len(), per_minute.iter().sum::<i64>()), (60, 5));
     assert!(per_minute[59] + per_minute[58] == 5, "{per_minute:?}");
     let stranger = door.world.other_tenant("somebody else").await;

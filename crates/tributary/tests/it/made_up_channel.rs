@@ -12,9 +12,10 @@ use engine::intake::normalise::fields::quoted;
 use engine::intake::normalise::object::{Metadata, Object};
 use engine::intake::normalise::{Malformed, Normal, Parties, Sent};
 use engine::intake::providers::{
-    ChannelSpec, NextStep, Origin, ProofSpec, Reply, Said, SampleSpec, Told, no_login, plain_url,
+    ChannelGuide, ChannelSpec, NextStep, Origin, ProofSpec, Reply, Said, SampleSpec, Told, no_login, plain_url,
 };
 use engine::intake::{ChannelProviders, Intake};
+use engine::pull::guide::{Advice, Gives, Group, Mark, Step};
 use engine::work::Stop;
 use hmac::Mac as _;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -55,11 +56,28 @@ static PAGER: ChannelSpec = ChannelSpec {
     load: None,
     recording_login: no_login,
     told: Told {
-        secret_hint: "Pager: leave it empty.",
         new_secret: None,
-        url_warning: "anyone who knows it can page.",
         keep_private: "Keep these private.",
         next_step: |_, url, _| NextStep { text: format!("Type {url} into the pager."), command: None },
+    },
+    guide: ChannelGuide {
+        group: Group::Calls,
+        mark: Mark(r#"<path class="soft" d="M4 8h16v8H4z"/>"#),
+        who: "a pager",
+        also: "beeper",
+        example: "night shift",
+        secret: None,
+        steps: &[Step {
+            title: "Type it in",
+            text: "Type the URL into the pager, letter by letter.",
+            gives: Gives::WebhookUrl,
+        }],
+        refusals: &[Advice {
+            says: "the pager's signature does not match",
+            means: "Another pager signed it.",
+            todo: "Look at the number on its back.",
+        }],
+        senders: &[],
     },
 };
 
@@ -147,10 +165,23 @@ async fn a_provider_from_outside_is_one_description() {
         channels::refusals(&env, &Caller::local("test", tenant_id, false), channel.id, 10).await.expect("refusals")
     };
     assert!(wait_until(Duration::from_secs(5), async || !refused().await.is_empty()).await);
-    let reasons: Vec<(i32, String)> = refused().await.into_iter().map(|one| (one.status, one.reason)).collect();
+    let reasons: Vec<(i32, String)> =
+        refused().await.into_iter().map(|one| (one.refusal.status, one.refusal.reason)).collect();
     assert_eq!(reasons, [(401, "the pager's signature does not match".to_owned())]);
     // Signed, and no page.
     assert_eq!(send("nothing", sign(&secret, "nothing")).await.0, 400);
+
+    // The gallery has it, its page has a form that fits, and the channel's own page says what to do about the refusal.
+    let (_, owner) = world.caller(tenant_id, &[Scope::Service]).await;
+    let page = async |path: String| {
+        let asked = client().get(format!("{url}{path}")).bearer_auth(owner.reveal()).header("accept", "text/html");
+        asked.send().await.expect("an answer").text().await.expect("a page")
+    };
+    assert!(page("/connections".into()).await.contains("/connections/webhooks/new/pager"));
+    let form = page("/connections/webhooks/new/pager".into()).await;
+    assert!(form.contains("Receive from a pager") && !form.contains("name=\"secret\""), "{form}");
+    let own = page(format!("/connections/webhooks/{}", channel.id)).await;
+    assert!(own.contains("Look at the number on its back."), "{own}");
 
     // It is an activity, and a search finds it.
     let mut conn = world.conn().await;

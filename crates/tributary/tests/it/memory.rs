@@ -328,7 +328,7 @@ async fn files_and_notes_are_remembered_and_searched_by_command() {
     assert!(output.status.success());
     let first: Vec<&str> = said.lines().take(4).collect();
     assert_eq!(first[0], "1. notes.md");
-    assert!(first[1].trim().starts_with("file · Files and notes · "), "{said}");
+    assert!(first[1].trim().starts_with("File · Files and notes · "), "{said}");
     assert!(first[2].contains("behind the red door") && !said.contains('\u{1b}'), "colour without a terminal: {said}");
     let (_, said, _) =
         ask(&["search", "spare key", "--json", "-k", "1", "--type", "file", "--source", "Files and notes"]);

@@ -265,14 +265,14 @@ async fn an_owner_adds_a_person_gives_them_a_channel_and_removes_them_on_pages()
     assert!(browser.shows("processed by their agents and the built-in one.", SOON).await, "{}", browser.text().await);
     let own_page = browser.client.current_url().await.expect("a URL").to_string();
 
-    browser.goto(&format!("{url}/settings/channels/{id}")).await;
+    browser.goto(&format!("{url}/connections/webhooks/{id}")).await;
     assert!(browser.shows("everyone's", SOON).await, "{}", browser.text().await);
     let select = browser.client.find(Locator::Css("#owner")).await.expect("a choice");
     select.select_by_label("Ann Lee").await.expect("Ann");
     browser.click("section form.stack button").await;
     assert!(browser.shows("belongs to Ann Lee", SOON).await, "{}", browser.text().await);
     browser.photograph("channel-owned").await;
-    browser.goto(&format!("{url}/settings/channels")).await;
+    browser.goto(&format!("{url}/connections/webhooks")).await;
     assert!(browser.shows("belongs to Ann Lee", SOON).await, "{}", browser.text().await);
     browser.goto(&format!("{url}/settings/people")).await;
     assert!(browser.shows("their agents and the built-in one", SOON).await, "{}", browser.text().await);

@@ -34,7 +34,8 @@ impl Visit {
         let cookie = answer.headers()["set-cookie"].to_str().expect("a cookie").to_owned();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
         let cookie = cookie.split(';').next().expect("a value").to_owned();
-        let page = client().get(format!("{url}/queues")).header("cookie", &cookie).send().await.expect("an answer");
+        let page =
+            client().get(format!("{url}/system/queues")).header("cookie", &cookie).send().await.expect("an answer");
         let page = page.text().await.expect("a page");
         let csrf = page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
         Ok(Self { url: url.to_owned(), cookie, csrf: csrf.expect("a token").to_owned() })
@@ -168,7 +169,9 @@ async fn every_route_keeps_to_the_role_of_the_person_who_asks() {
     let before = rows().await;
     // Asking is reading; the sessions are one's own, and there is no such one.
     let apart = ["/ask", "/api/v1/answer", "/signin/once", "/api/v1/sessions/{id}", "/settings/sessions/{id}/end"];
-    let owners = ["/people", "/keys", "/channels", "/tenants"];
+    // A person among the clients is a contact.
+    let owners = ["/api/v1/people", "/settings/people", "/keys", "/channels", "/connections/webhooks", "/tenants"];
+    let forgotten = ["/contacts/", "/clients/people/", "/sources/", "/connections/accounts/", "/tenants/"];
     let (mut asked, mut wrong) = (0, Vec::new());
     for (method, route) in raid.routes() {
         if apart.contains(&route.as_str()) || route.starts_with("/oauth/") {
@@ -176,8 +179,8 @@ async fn every_route_keeps_to_the_role_of_the_person_who_asks() {
         }
         for path in raid.filled(&route) {
             let is_of = |nouns: &[&str]| nouns.iter().any(|noun| path.contains(noun));
-            let is_forgetting = (path.ends_with("/forget") && is_of(&["/contacts/", "/sources/", "/tenants/"]))
-                || (method == "DELETE" && is_of(&["/contacts/"]));
+            let is_forgetting =
+                (path.ends_with("/forget") && is_of(&forgotten)) || (method == "DELETE" && is_of(&["/contacts/"]));
             let is_owners = method != "GET" && (is_forgetting || owners.iter().any(|part| route.contains(part)));
             let is_looked = method == "GET" && !path.contains("/keys");
             for (name, who, is_refused) in [("reader", &reader, method != "GET"), ("member", &member, is_owners)] {
@@ -209,7 +212,7 @@ async fn every_route_keeps_to_the_role_of_the_person_who_asks() {
     // What the pages show fits.
     let (status, page) = raid.ask(&reader, "GET", "/settings/people", None).await;
     assert!(status == 200 && !page.contains("Add person"), "{page}");
-    let channel = format!("/settings/channels/{}", raid.id_of("channels"));
+    let channel = format!("/connections/webhooks/{}", raid.id_of("channels"));
     let (_, page) = raid.ask(&member, "GET", &channel, None).await;
     assert!(!page.contains("Webhook URL") && !page.contains("/ingest/"), "a member sees a channel's secrets");
     let (_, refused) = raid.ask(&reader, "POST", "/api/v1/contacts", Some(json!({ "email": "x@y.test" }))).await;

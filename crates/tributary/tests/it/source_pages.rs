@@ -74,9 +74,9 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     // To the provider's page and back.
     browser.goto(&format!("{}/oauth/hubspot/authorize", app.url)).await;
     assert!(browser.shows("up to date", SOON).await, "{}", browser.text().await);
-    assert!(browser.shows("hubspot.company", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("HubSpot company", SOON).await, "{}", browser.text().await);
     let page = browser.client.current_url().await.expect("a URL").to_string();
-    assert!(page.contains("/sources/") && !page.contains("code=") && !page.contains("state="), "{page}");
+    assert!(page.contains("/connections/accounts/") && !page.contains("code=") && !page.contains("state="), "{page}");
     // What it brought, each with its own page.
     assert!(browser.shows("Newest documents", SOON).await, "{}", browser.text().await);
     let listed = browser.script("return document.querySelectorAll('.newest a[href^=\"/documents/\"]').length").await;
@@ -95,7 +95,7 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     browser.goto(&format!("{}/", app.url)).await;
     assert!(browser.shows("refuses our token", SOON).await, "{}", browser.text().await);
     t.fakes.hubspot().patch("companies", "54", json!({ "description": "Keeps parks in Washington County." }));
-    browser.goto(&format!("{}/sources", app.url)).await;
+    browser.goto(&format!("{}/connections/accounts", app.url)).await;
     browser.click("a.button[href*='source=']").await;
     assert!(browser.shows("up to date", SOON).await, "{}", browser.text().await);
     let is_read = async || {
@@ -131,7 +131,7 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     browser.click("#let-go summary").await;
     browser.click("form[action$='/disconnect'] button").await;
     assert!(browser.shows("Nothing is read any more", SOON).await, "{}", browser.text().await);
-    browser.goto(&format!("{}/sources", app.url)).await;
+    browser.goto(&format!("{}/connections/accounts", app.url)).await;
     browser.click("a.button[href*='source=']").await;
     assert!(browser.shows("up to date", SOON).await, "{}", browser.text().await);
     assert_eq!(t.count("select count(*) from connected_sources where provider = 'hubspot'").await, 1);
@@ -155,7 +155,7 @@ async fn the_way_back_from_a_provider_is_for_the_session_that_set_out() {
     let http = client();
     let stranger = http.get(format!("{}/oauth/hubspot/authorize", app.url)).send().await.expect("an answer");
     // First to a page of ours: a form that signs in may not lead on to a provider.
-    assert_eq!(stranger.headers()["location"], "/signin?next=/sources", "{}", stranger.status());
+    assert_eq!(stranger.headers()["location"], "/signin?next=/connections/accounts", "{}", stranger.status());
     let browser = Browser::signed_in(app, &t.world).await;
     // Somebody else's state in our address bar connects nothing.
     let (env, tenant) = (&t.world.env, t.world.tenant_id);

@@ -1,13 +1,14 @@
-//! Activities: listed, looked at, processed again, skipped, linked to a contact.
+//! Activities: written, listed, looked at, processed again, skipped, linked to a contact.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, ActivityType, ChannelId, ContactId, Direction, PersonId, ProcessingStatus};
+use domain::{ActivityId, ActivityType, ChannelId, ClientId, ContactId, Direction, PersonId, ProcessingStatus};
 use engine::activities;
+use engine::activities::written::{self, Written};
 use serde::{Deserialize, Serialize};
-use store::activities::{Of, Wanted};
+use store::activities::{Filter, Wanted};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -64,6 +65,23 @@ pub(crate) struct ActivitiesQuery {
     /// Only the work of this person.
     #[serde(default, deserialize_with = "blank_is_none")]
     person: Option<i64>,
+    /// email, call, sms, meeting, note, task, whatsapp or other.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    #[param(value_type = Option<String>)]
+    r#type: Option<ActivityType>,
+    /// raw, processing, completed or failed.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    #[param(value_type = Option<String>)]
+    state: Option<ProcessingStatus>,
+    /// Only those that came at this time or later.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    since: Option<DateTime<Utc>>,
+    /// Only those that came before this time.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    until: Option<DateTime<Utc>>,
+    /// Only those with this in their subject, text or addresses. Ten thousand are looked at for a page; `next_before` leads on.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    q: Option<String>,
     /// Only what is older than this one: `next_before` of the page before.
     #[serde(default, deserialize_with = "blank_is_none")]
     before: Option<Uuid>,
@@ -80,19 +98,27 @@ pub(crate) async fn list(
     Reading(caller): Reading,
     Query(query): Query<ActivitiesQuery>,
 ) -> Result<Json<Activities>, ApiError> {
-    let of = match (query.channel, query.contact, query.person, query.view.as_deref()) {
-        (Some(id), ..) => Of::Channel(ChannelId(id)),
-        (None, Some(id), ..) => Of::Contact(ContactId(id)),
-        (None, None, Some(id), _) => Of::Person(PersonId(id)),
-        (None, None, None, None | Some("all")) => Of::All,
-        (None, None, None, Some("unmatched")) => Of::Unmatched,
-        (None, None, None, Some("failed")) => Of::Failed,
-        (None, None, None, Some(_)) => {
+    let (is_unmatched, failed) = match query.view.as_deref() {
+        None | Some("all") => (false, None),
+        Some("unmatched") => (true, None),
+        Some("failed") => (false, Some(ProcessingStatus::Failed)),
+        Some(_) => {
             return Err(ApiError::Malformed(StatusCode::BAD_REQUEST, "view is all, unmatched or failed".into()));
         }
     };
+    let filter = Filter {
+        channel_id: query.channel.map(ChannelId),
+        contact_id: query.contact.map(ContactId),
+        person_id: query.person.map(PersonId),
+        r#type: query.r#type,
+        status: query.state.or(failed),
+        is_unmatched,
+        since: query.since,
+        until: query.until,
+        text: query.q.as_deref(),
+    };
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    let wanted = Wanted { of, before: query.before.map(ActivityId), limit };
+    let wanted = Wanted { filter, before: query.before.map(ActivityId), limit, is_whole: false };
     Ok(Json(activities::list(&app.env, &caller, wanted).await?.into()))
 }
 
@@ -122,6 +148,53 @@ impl From<store::activities::Activity> for Activity {
             updated_at: activity.updated_at,
         }
     }
+}
+
+/// A note, a task or a meeting.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddActivity {
+    /// note, task or meeting.
+    #[schema(value_type = String, example = "note")]
+    r#type: ActivityType,
+    /// Up to 200 characters. It needs a title or a text.
+    #[serde(default)]
+    #[schema(example = "Call with Ann")]
+    title: String,
+    /// Up to 100,000 characters.
+    #[serde(default)]
+    text: String,
+    /// When the meeting is or was, when the task is due, or the time that the note is about.
+    at: Option<DateTime<Utc>>,
+    /// The contact that it is about.
+    contact_id: Option<i64>,
+    /// The client that it is about.
+    client_id: Option<Uuid>,
+    /// An id that you make. Sent again, it is the same activity.
+    id: Option<Uuid>,
+}
+
+/// Adds a note, a task or a meeting. It is completed at once, found by search within a second, and belongs to the person whose key it is.
+#[utoipa::path(post, path = "/api/v1/activities", tag = "activities", request_body = AddActivity,
+    responses((status = 201, body = Activity), (status = 200, body = Activity, description = "It was known"), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn create(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    extract::Json(new): extract::Json<AddActivity>,
+) -> Result<(StatusCode, Json<Activity>), ApiError> {
+    let new = Written {
+        id: new.id.map(ActivityId),
+        r#type: new.r#type,
+        title: new.title,
+        text: new.text,
+        at: new.at,
+        contact_id: new.contact_id.map(ContactId),
+        client_id: new.client_id.map(ClientId),
+    };
+    let added = written::add(&app.env, &caller, new).await?;
+    let status = if added.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(added.activity.into())))
 }
 
 /// One activity.

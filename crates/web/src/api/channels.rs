@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::{ChannelId, PersonId, Secret};
-use engine::channels::{self, NewChannel, Opened, Rotation};
+use engine::channels::{self, NewChannel, Opened, Refused, Rotation};
 use engine::intake::providers;
 use serde::{Deserialize, Serialize};
 use store::channels::{ChannelChange, Settings};
@@ -299,6 +299,9 @@ pub(crate) struct RefusedOne {
     status: i32,
     /// The reason, for the channel's owner alone.
     reason: String,
+    /// The remedy; null: none is known.
+    #[schema(example = "Copy the bearer key from the webhook's page again. It begins with ak_live_.")]
+    todo: Option<&'static str>,
     address: Option<String>,
     /// The number of times within one second.
     n: i32,
@@ -314,9 +317,10 @@ pub(crate) async fn refusals(
     Path(id): Path<Uuid>,
 ) -> Result<Json<Refusals>, ApiError> {
     let refusals = channels::refusals(&app.env, &caller, ChannelId(id), 200).await?;
-    let refusals = refusals.into_iter().map(|refusal| RefusedOne {
+    let refusals = refusals.into_iter().map(|Refused { refusal, todo }| RefusedOne {
         status: refusal.status,
         reason: refusal.reason,
+        todo,
         address: refusal.address,
         n: refusal.n,
         created_at: refusal.created_at,

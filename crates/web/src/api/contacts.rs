@@ -1,14 +1,17 @@
-//! Contacts: the people that events come from.
+//! Contacts: the people that events come from. They are added, changed, merged and deleted; `forget` removes what came from them too.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::ContactId;
-use engine::contacts;
+use engine::contacts::corrected::{self, Change};
+use engine::contacts::{self, merges};
 use serde::{Deserialize, Serialize};
 use store::contacts::NewContact;
+use store::contacts::merges::Merge;
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
@@ -111,13 +114,130 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(contacts::get(&app.env, &caller, id).await?.into())))
 }
 
+/// A contact with every address by which it is recognised, and the contacts that were made part of it.
+#[derive(Serialize, ToSchema)]
+pub struct ContactInFull {
+    #[serde(flatten)]
+    contact: Contact,
+    addresses: Vec<String>,
+    merges: Vec<MergedContact>,
+}
+
+/// A contact that was made part of another.
+#[derive(Serialize, ToSchema)]
+pub struct MergedContact {
+    id: Uuid,
+    /// The contact as it was.
+    contact: Contact,
+    /// The number of activities that came with it.
+    activities: usize,
+    merged_by: String,
+    merged_at: DateTime<Utc>,
+}
+
+impl From<Merge> for MergedContact {
+    fn from(merge: Merge) -> Self {
+        Self {
+            id: merge.id,
+            contact: merge.merged.contact.into(),
+            activities: merge.activities.len(),
+            merged_by: merge.merged_by,
+            merged_at: merge.merged_at,
+        }
+    }
+}
+
+impl ContactInFull {
+    pub async fn load(env: &engine::Env, caller: &domain::Caller, id: ContactId) -> Result<Self, engine::ActError> {
+        let contact = contacts::get(env, caller, id).await?.into();
+        let addresses = contacts::addresses(env, caller, id).await?;
+        let merges = merges::list(env, caller, id).await?.into_iter().map(MergedContact::from).collect();
+        Ok(Self { contact, addresses, merges })
+    }
+}
+
 /// One contact.
 #[utoipa::path(get, path = "/api/v1/contacts/{id}", tag = "contacts", params(("id" = i64, Path)),
-    responses((status = 200, body = Contact), (status = 404, body = Problem)))]
+    responses((status = 200, body = ContactInFull), (status = 404, body = Problem)))]
 pub(crate) async fn one(
     State(app): State<App>,
     Reading(caller): Reading,
     Path(id): Path<i64>,
-) -> Result<Json<Contact>, ApiError> {
-    Ok(Json(contacts::get(&app.env, &caller, ContactId(id)).await?.into()))
+) -> Result<Json<ContactInFull>, ApiError> {
+    Ok(Json(ContactInFull::load(&app.env, &caller, ContactId(id)).await?))
+}
+
+/// Changes to a contact; what is left out stays as it is, and an empty text removes it.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeContact {
+    #[schema(example = "ann@larkfield.example")]
+    email: Option<String>,
+    phone_number: Option<String>,
+    #[schema(example = "Ann")]
+    first_name: Option<String>,
+    last_name: Option<String>,
+    company: Option<String>,
+    tags: Option<Vec<String>>,
+    /// Further addresses by which it is recognised from now on. Unmatched activities of them are linked to it.
+    #[serde(default)]
+    add_addresses: Vec<String>,
+    /// Added addresses by which it is not recognised any more. Its activities stay.
+    #[serde(default)]
+    remove_addresses: Vec<String>,
+}
+
+/// Changes a contact.
+#[utoipa::path(patch, path = "/api/v1/contacts/{id}", tag = "contacts", params(("id" = i64, Path)), request_body = ChangeContact,
+    responses((status = 200, body = ContactInFull), (status = 400, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn change(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<i64>,
+    extract::Json(change): extract::Json<ChangeContact>,
+) -> Result<Json<ContactInFull>, ApiError> {
+    let change = Change {
+        email: change.email,
+        phone_number: change.phone_number,
+        first_name: change.first_name,
+        last_name: change.last_name,
+        company: change.company,
+        tags: change.tags,
+        add_addresses: change.add_addresses,
+        remove_addresses: change.remove_addresses,
+    };
+    corrected::change(&app.env, &caller, ContactId(id), change).await?;
+    Ok(Json(ContactInFull::load(&app.env, &caller, ContactId(id)).await?))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MergeWith {
+    /// The contact that becomes part of this one.
+    other_id: i64,
+}
+
+/// Makes another contact part of this one: its addresses, activities and documents are this one's from now on. It can be undone.
+#[utoipa::path(post, path = "/api/v1/contacts/{id}/merge", tag = "contacts", params(("id" = i64, Path)), request_body = MergeWith,
+    responses((status = 200, body = ContactInFull), (status = 400, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn merge(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<i64>,
+    extract::Json(with): extract::Json<MergeWith>,
+) -> Result<Json<ContactInFull>, ApiError> {
+    merges::merge(&app.env, &caller, ContactId(id), ContactId(with.other_id)).await?;
+    Ok(Json(ContactInFull::load(&app.env, &caller, ContactId(id)).await?))
+}
+
+/// Undoes a merge. Answers with the contact that is there again, under its old number.
+#[utoipa::path(post, path = "/api/v1/contacts/{id}/merges/{merge}/undo", tag = "contacts", params(("id" = i64, Path), ("merge" = Uuid, Path)),
+    responses((status = 200, body = ContactInFull), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn undo_merge(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path((id, merge)): Path<(i64, Uuid)>,
+) -> Result<Json<ContactInFull>, ApiError> {
+    let back = merges::undo(&app.env, &caller, ContactId(id), merge).await?;
+    Ok(Json(ContactInFull::load(&app.env, &caller, ContactId(back.id)).await?))
 }

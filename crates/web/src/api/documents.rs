@@ -1,16 +1,18 @@
-//! Documents: listed, looked at, and handed in through the direct door.
+//! Documents: listed, looked at, handed in through the direct door, deleted by a person, and let in again.
 
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{DocumentId, Fault};
+use domain::{DocumentId, Fault, SourceId};
 use engine::documents::{self, WholeDocument};
 use engine::memory::door::{self, Refusal};
 use engine::memory::{Change, Remembered};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::memory::Listed;
+use store::memory::documents::Wanted;
+use store::memory::removed::Removed;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -73,8 +75,12 @@ pub struct Document {
     source_updated_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
-    /// Deleted at its source: this is all that is left.
+    /// Deleted at its source or by a person: this is all that is left.
     deleted_at: Option<DateTime<Utc>>,
+    /// When a person deleted it: it stays deleted when its source sends it again.
+    removed_at: Option<DateTime<Utc>>,
+    /// The person or key that deleted it.
+    removed_by: Option<String>,
     chunks: Vec<Chunk>,
 }
 
@@ -90,6 +96,12 @@ pub struct Chunk {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
+    /// Only documents of this source.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    source: Option<Uuid>,
+    /// Only documents of this type, for example `note`.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    r#type: Option<String>,
     /// Only what is older than this document: `next_before` of the page before.
     #[serde(default, deserialize_with = "blank_is_none")]
     before: Option<Uuid>,
@@ -101,15 +113,52 @@ pub(crate) struct ListQuery {
 #[derive(Serialize, ToSchema)]
 pub struct Taken {
     id: Uuid,
-    /// `remembered`, or `pending_embed`: found by its words, soon by its meaning.
+    /// `remembered`, `pending_embed` (found by its words, soon by its meaning), or `deleted`: a person deleted it, so nothing was stored.
     #[schema(example = "remembered")]
     status: &'static str,
-    /// created, updated or unchanged.
+    /// created, updated, unchanged or kept_out.
     #[schema(value_type = String, example = "created")]
     change: Change,
     chunks: usize,
     /// The number of its chunks that were embedded for this.
     embedded: usize,
+    /// Why nothing was stored, and what to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "a person deleted this document, so nothing was stored")]
+    note: Option<&'static str>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct DeletedDocuments {
+    documents: Vec<DeletedDocument>,
+}
+
+/// A document that a person deleted: all that is left of it.
+#[derive(Serialize, ToSchema)]
+pub struct DeletedDocument {
+    id: Uuid,
+    #[schema(example = "note")]
+    document_type: String,
+    source: SourceRef,
+    /// Its name at the source.
+    external_id: String,
+    removed_at: DateTime<Utc>,
+    /// The person or key that deleted it.
+    removed_by: String,
+}
+
+impl From<Vec<Removed>> for DeletedDocuments {
+    fn from(removed: Vec<Removed>) -> Self {
+        let document = |removed: Removed| DeletedDocument {
+            id: removed.id,
+            document_type: removed.document_type.to_string(),
+            source: SourceRef { id: removed.source_id, name: removed.source_name },
+            external_id: removed.external_id,
+            removed_at: removed.removed_at,
+            removed_by: removed.removed_by,
+        };
+        Self { documents: removed.into_iter().map(document).collect() }
+    }
 }
 
 /// The tenant's documents, the newest first.
@@ -120,7 +169,13 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Documents>, ApiError> {
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    Ok(Json(documents::list(&app.env, &caller, query.before, limit).await?.into()))
+    let wanted = Wanted {
+        source_id: query.source.map(SourceId),
+        document_type: query.r#type.as_deref(),
+        before: query.before,
+        limit,
+    };
+    Ok(Json(documents::list(&app.env, &caller, wanted).await?.into()))
 }
 
 /// Makes the answer of a page and of the document before which the next page begins.
@@ -141,7 +196,41 @@ pub(crate) async fn one(
     Ok(Json(documents::whole(&app.env, &caller, DocumentId(id), i64::MAX).await?.into()))
 }
 
-/// Remembers a text or a file (text, markdown, html). It answers when the document is durable and can be found. Sent again, it is the same document.
+/// Deletes a document. Its text is gone from search at once. It stays deleted when its source sends it again, until it is restored.
+#[utoipa::path(delete, path = "/api/v1/documents/{id}", tag = "memory", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    documents::delete(&app.env, &caller, DocumentId(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lets a document in again that a person deleted. That of an activity is made anew at once; another one comes back when its source sends it.
+#[utoipa::path(post, path = "/api/v1/documents/{id}/restore", tag = "memory", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem)))]
+pub(crate) async fn restore(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    documents::restore(&app.env, &caller, DocumentId(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Documents that people deleted, the latest first, at most 200.
+#[utoipa::path(get, path = "/api/v1/deleted-documents", tag = "memory", responses((status = 200, body = DeletedDocuments)))]
+pub(crate) async fn deleted(
+    State(app): State<App>,
+    Reading(caller): Reading,
+) -> Result<Json<DeletedDocuments>, ApiError> {
+    Ok(Json(documents::removed(&app.env, &caller, MOST_DELETED).await?.into()))
+}
+
+/// Remembers a text or a file (text, markdown, html). It answers when the document is durable and can be found. Sent again, it is the same document;
+/// one that a person deleted stays deleted, and the answer says so.
 #[utoipa::path(post, path = "/api/v1/documents", tag = "memory", params(Named),
     request_body(content((NewDocument = "application/json"), (NewFile = "multipart/form-data"), (String = "text/plain")),
         description = "JSON, a form with one `file`, or the text itself as text/* with its name in the header `X-File-Name` if it is a file"),
@@ -159,6 +248,9 @@ pub(crate) async fn create(
     Ok((status, Json(taken.into())))
 }
 
+/// Deleted documents in an answer.
+const MOST_DELETED: i64 = 200;
+const DELETED: &str = "deleted";
 const REMEMBERED: &str = "remembered";
 const PENDING: &str = "pending_embed";
 
@@ -181,7 +273,7 @@ impl From<Listed> for DocumentLine {
 impl From<WholeDocument> for Document {
     fn from(WholeDocument { document, chunks, .. }: WholeDocument) -> Self {
         let status = match document.deleted_at {
-            Some(_) => "deleted",
+            Some(_) => DELETED,
             None if document.is_pending() => PENDING,
             None => REMEMBERED,
         };
@@ -204,6 +296,8 @@ impl From<WholeDocument> for Document {
             created_at: document.created_at,
             updated_at: document.updated_at,
             deleted_at: document.deleted_at,
+            removed_at: document.removed_at,
+            removed_by: document.removed_by,
             chunks: chunks.into_iter().map(Chunk::from).collect(),
         }
     }
@@ -218,9 +312,17 @@ impl From<documents::Chunk> for Chunk {
 
 impl From<Remembered> for Taken {
     fn from(taken: Remembered) -> Self {
+        let is_kept_out = taken.change == Change::KeptOut;
         Self {
             id: taken.id.0,
-            status: if taken.is_pending { PENDING } else { REMEMBERED },
+            status: match taken.is_pending {
+                _ if is_kept_out => DELETED,
+                true => PENDING,
+                false => REMEMBERED,
+            },
+            note: is_kept_out.then_some(
+                "a person deleted this document, so nothing was stored; POST /api/v1/documents/{id}/restore lets it in again",
+            ),
             change: taken.change,
             chunks: taken.n_chunks,
             embedded: taken.n_embedded,
@@ -245,7 +347,7 @@ impl From<Fault> for ApiError {
         let words = anyhow::anyhow!(fault.in_words());
         let is_passing = match &fault {
             Fault::Transient(cause) => cause.downcast_ref::<store::Error>().is_none_or(store::Error::is_passing),
-            Fault::RateLimited { .. } => true,
+            Fault::Away(_) | Fault::RateLimited { .. } => true,
             _ => false,
         };
         if is_passing { Self::Unavailable(words) } else { Self::Internal(words) }
@@ -264,8 +366,8 @@ mod tests {
         assert_eq!(status(Refusal::NotUtf8), 400);
         assert_eq!(status(Refusal::TooLong("title", 1_000)), 400);
         assert_eq!(status(Refusal::Unknown("application/pdf".into())), 415);
-        assert_eq!(status(Fault::Transient(store::Error::TimedOut.into()).into()), 503);
-        assert_eq!(status(Fault::Transient(store::Error::Refused { what: String::new() }.into()).into()), 500);
+        assert_eq!(status(Fault::from(store::Error::TimedOut).into()), 503);
+        assert_eq!(status(Fault::from(store::Error::Refused { what: String::new() }).into()), 500);
         assert_eq!(status(Fault::Malformed { what: String::new() }.into()), 500);
     }
 }

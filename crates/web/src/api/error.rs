@@ -171,6 +171,7 @@ impl From<ActError> for ApiError {
             ActError::Invalid(what) => Self::Malformed(StatusCode::BAD_REQUEST, what),
             ActError::Conflict(what) => Self::Conflict(what),
             ActError::Store(error) => error.into(),
+            ActError::Failed(fault) => fault.into(),
         }
     }
 }
@@ -235,8 +236,8 @@ mod tests {
     #[test]
     fn a_page_asks_for_itself_again_unless_that_would_be_another_try() {
         let reader = |is_get, path: &str| Reader { wants_html: true, is_get, path_and_query: path.into() };
-        assert!(reader(true, "/sources").is_repeatable());
-        assert!(!reader(false, "/sources").is_repeatable());
+        assert!(reader(true, "/connections/accounts").is_repeatable());
+        assert!(!reader(false, "/connections/accounts").is_repeatable());
         assert!(!reader(true, "/oauth/hubspot/callback?state=x&code=y").is_repeatable());
     }
 
@@ -304,7 +305,7 @@ mod tests {
     #[tokio::test]
     async fn a_person_gets_a_page_or_the_way_to_sign_in_and_a_program_gets_json() {
         let written = |error: ApiError, wants_html, is_get| {
-            let reader = Reader { wants_html, is_get, path_and_query: "/queues?state=dead".into() };
+            let reader = Reader { wants_html, is_get, path_and_query: "/system/queues?state=dead".into() };
             Problem::write(error.into_response(), &reader, "r-7")
         };
         let json = written(ApiError::NotFound("item"), false, true);

@@ -13,7 +13,7 @@ use store::forgotten::{Counted, Line};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::auth::{Managing, Reading, Writing};
+use super::auth::{Reading, Writing};
 use super::error::{ApiError, Problem};
 use super::extract::{Path, Query};
 use crate::app::App;
@@ -82,17 +82,33 @@ pub(crate) async fn count_contact(
     Ok(Json(contacts::count(&app.env, &caller, ContactId(id)).await?.into()))
 }
 
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteContactQuery {
+    /// Deletes only the contact, and keeps its activities and documents. Default false: everything that came from it is removed.
+    #[serde(default)]
+    keep: bool,
+}
+
 /// Forgets a contact: its activities, their files, the documents made from them, its addresses, and facts that rest on nothing else. Its name and
-/// addresses go at once, the rest step by step.
-#[utoipa::path(delete, path = "/api/v1/contacts/{id}", tag = "contacts", params(("id" = i64, Path)),
-    responses((status = 202, body = Forgotten, description = "All of this is being removed"), (status = 404, body = Problem)))]
+/// addresses go at once, the rest step by step. That needs the scope `service`. With `keep`, only the contact goes, which needs `write`.
+#[utoipa::path(delete, path = "/api/v1/contacts/{id}", tag = "contacts", params(("id" = i64, Path), DeleteContactQuery),
+    responses((status = 202, body = Forgotten, description = "All of this is being removed"),
+        (status = 204, description = "The contact is deleted; its activities and documents are kept"), (status = 404, body = Problem),
+        (status = 409, body = Problem)))]
 pub(crate) async fn forget_contact(
     State(app): State<App>,
-    Managing(caller): Managing,
+    Writing(caller): Writing,
     Path(id): Path<i64>,
-) -> Result<(StatusCode, Json<Forgotten>), ApiError> {
+    Query(query): Query<DeleteContactQuery>,
+) -> Result<Response, ApiError> {
+    if query.keep {
+        contacts::corrected::delete(&app.env, &caller, ContactId(id)).await?;
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    caller.need(Scope::Service)?;
     let counted = contacts::forget(&app.env, &caller, ContactId(id)).await?;
-    Ok((StatusCode::ACCEPTED, Json(counted.into())))
+    Ok((StatusCode::ACCEPTED, Json(Forgotten::from(counted))).into_response())
 }
 
 #[derive(Serialize, ToSchema)]

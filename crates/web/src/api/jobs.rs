@@ -54,6 +54,8 @@ pub struct Job {
     updated: i64,
     unchanged: i64,
     deleted: i64,
+    /// Records that were left out because a person deleted their documents.
+    kept_out: i64,
     /// The reason why it failed: a code.
     error_message: Option<String>,
     /// The same in words, with what to do.
@@ -92,6 +94,7 @@ impl Job {
             updated: job.n_updated,
             unchanged: job.n_unchanged,
             deleted: job.n_deleted,
+            kept_out: job.n_kept_out,
             error_message: job.error_message,
             error_details: job.error_details,
             error_count: job.error_count,

@@ -31,6 +31,7 @@ pub(crate) mod router;
 pub mod schedules;
 pub mod search;
 pub mod searches;
+pub mod senders;
 pub mod sessions;
 pub mod sources;
 pub mod tenants;

@@ -1,6 +1,7 @@
 //! The subset of PostgREST that an agent written with supabase-js uses: `/rest/v1/rpc/*`, select, update and insert of two tables, and its own row of
-//! `sales`. Errors are PostgREST's object, not problems, because its clients read nothing else.
+//! `sales`. Whoever may write can insert activities. Errors are PostgREST's object, not problems, because its clients read nothing else.
 
+mod activities;
 mod error;
 mod query;
 
@@ -36,12 +37,22 @@ pub(crate) async fn agent_with(
     shown: Option<Credential>,
     address: CallerAddress,
 ) -> Result<Caller, RestError> {
+    holder(app, shown, address, Scope::Agent).await
+}
+
+/// The caller with this credential, if it is a key with this scope.
+async fn holder(
+    app: &App,
+    shown: Option<Credential>,
+    address: CallerAddress,
+    scope: Scope,
+) -> Result<Caller, RestError> {
     let credential = shown.ok_or(ApiError::Unauthenticated)?;
     if matches!(credential, Credential::Session(_)) {
         return Err(ApiError::CrossSite.into());
     }
     let caller = Caller::with(credential, address, app).await?;
-    caller.need(Scope::Agent)?;
+    caller.need(scope)?;
     Ok(caller)
 }
 
@@ -110,7 +121,10 @@ pub(crate) async fn table(
     if method == Method::OPTIONS {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let caller = agent(&app, &headers, address).await?;
+    // Who adds activities need not be an agent.
+    let is_insert = method == Method::POST && name == "activities";
+    let scope = if is_insert { Scope::Write } else { Scope::Agent };
+    let caller = holder(&app, Credential::of(&headers), address, scope).await?;
     let unknown = || RestError::new(StatusCode::NOT_FOUND, "PGRST205", format!("there is no table {name:?}"));
     let table = Table::find(&name).ok_or_else(unknown)?;
     let mut wanted = parse(table, query.as_deref().unwrap_or_default())?;
@@ -127,6 +141,7 @@ pub(crate) async fn table(
     match method {
         Method::GET | Method::HEAD => select(&app, &caller, table, &wanted, &headers).await,
         Method::PATCH => update(&app, &caller, table, &wanted, &headers, object(&body)?).await,
+        Method::POST if is_insert => activities::insert(&app, &caller, table, wanted, &headers, &body).await,
         Method::POST => insert(&app, &caller, table, &wanted, &headers, object(&body)?).await,
         _ => Err(RestError::new(StatusCode::METHOD_NOT_ALLOWED, "PGRST117", "this table takes GET, PATCH and POST")),
     }
@@ -204,9 +219,6 @@ async fn insert(
     headers: &HeaderMap,
     body: Map<String, Value>,
 ) -> Result<Response, RestError> {
-    if table.name != "crm_processing_nodes" {
-        return Err(RestError::new(StatusCode::FORBIDDEN, "42501", "rows of this table come in by their channels"));
-    }
     let is_upsert = prefers(headers, "resolution=merge-duplicates");
     let row = app.env.db.write_as(caller, async |tx| {
         let written = rest::insert(tx, table, &body, is_upsert, &wanted.columns).await?;

@@ -202,7 +202,7 @@ pub(crate) struct AddSource {
     /// a browser, at `/oauth/{provider}/authorize`.
     #[schema(value_type = Option<String>)]
     pub key: Option<Secret>,
-    /// Connects sample data instead of an account, where `INTEGRATIONS_USE_FIXTURES` is on.
+    /// Connects sample data instead of an account.
     #[serde(default)]
     pub fixtures: bool,
     /// The way in which it is read: rest (default) or mcp.
@@ -238,7 +238,6 @@ impl From<ConnectError> for ApiError {
             ConnectError::NotSetUp(..)
             | ConnectError::OtherAccount(..)
             | ConnectError::Meanwhile
-            | ConnectError::SamplesOff
             | ConnectError::InBrowser { .. }
             | ConnectError::Forgotten => StatusCode::CONFLICT,
             ConnectError::Denied(..) => StatusCode::FORBIDDEN,

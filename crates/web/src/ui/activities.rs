@@ -1,4 +1,4 @@
-//! Activities on pages: a row in a list, one with everything it carries, and those without a contact.
+//! Activities on pages: a row in a list, and one with everything it carries.
 
 use askama::Template;
 use axum::body::Body;
@@ -8,14 +8,13 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_P
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::activity::SKIPPED;
-use domain::shown::{bytes, clipped, number, plural, shown_lines};
-use domain::{ActivityId, ActivityType, ContactId, ProcessingStatus, Scope};
-use engine::{ActError, activities, contacts};
+use domain::shown::{bytes, clipped, shown_lines};
+use domain::{ActivityId, ActivityType, ContactId, Direction, ProcessingStatus, Scope};
+use engine::{ActError, activities};
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use serde_json::Value;
-use store::activities::{Activity, Attachment, Of, Wanted};
-use store::contacts::Contact;
+use store::activities::{Activity, Attachment};
 use store::memory::documents;
 use uuid::Uuid;
 
@@ -26,16 +25,12 @@ use super::lane::Button;
 use super::layout::Layout;
 use super::signin::safe_next;
 use super::text::{Badge, When};
-use super::{Posted, Visitor, html};
+use super::{Posted, Visitor, chosen, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::api::recordings;
 use crate::app::App;
 use crate::edge::FILE_POLICY;
-
-const PAGE: i64 = 50;
-/// The number of contacts that the field offers.
-const OFFERED: i64 = 200;
 
 /// One line of a list.
 pub(super) struct Row {
@@ -44,8 +39,6 @@ pub(super) struct Row {
     pub badge: Badge,
     pub title: String,
     pub party: String,
-    /// It carries an address, of which a contact can be made.
-    pub has_party: bool,
     pub at: When,
 }
 
@@ -57,7 +50,6 @@ impl Row {
             badge: badge(activity),
             title: title(activity),
             party: clipped(activity.party().unwrap_or("no address"), 60),
-            has_party: activity.party().is_some(),
             at: When::new(activity.created_at, now),
         }
     }
@@ -111,6 +103,12 @@ struct ActivityPage {
     content: String,
     attachments: Vec<File>,
     metadata: String,
+    /// It has no contact, and the visitor may say whose it is.
+    may_link: bool,
+    /// It carries an address, of which a contact can be made.
+    has_party: bool,
+    /// Contacts that the field offers.
+    offered: Vec<String>,
     may_act: bool,
     csrf: String,
 }
@@ -131,12 +129,14 @@ pub(crate) struct DoneQuery {
 
 flashes! {
     Flash {
+        Added = "added": "Added. Search finds it within a second.",
         Retried = "retried": "It waits for an agent again.",
         Skipped = "skipped": "It was skipped. Retry brings it back.",
         Moved = "moved": "It had moved on meanwhile, so nothing was changed. This is how it is now.",
-        Linked = "linked": "Linked.",
-        Unknown = "unknown": "No contact matches, or more than one does: choose one from the list.",
-        NoAddress = "no-address": "No contact can be made of its address: choose one of the list.",
+        Linked = "linked": "Linked, with all events from that sender.",
+        LinkedOne = "linked-one": "Linked.",
+        Unknown = "unknown": "No contact matches, or more than one does. Choose one from the list.",
+        NoAddress = "no-address": "No contact can be made of this address. Choose one from the list.",
     }
 }
 
@@ -163,7 +163,12 @@ pub(crate) async fn show(
     let now = app.env.clock.now();
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut card = Card::new(&activity, contact.as_ref(), &overview, now);
-    card.rest = None; // all of it is here
+    card.is_listed = false; // all of it is here
+    if activity.processed_data.as_ref().is_none_or(|done| text(done, "summary").trim().is_empty()) {
+        card.line.clear(); // the content stands below
+    }
+    let may_link = contact.is_none() && visitor.may(Scope::Write) && !visitor.csrf().is_empty();
+    let offered = if may_link { chosen::offers(&app, &visitor).await? } else { Vec::new() };
     if matches!(activity.processing_status, ProcessingStatus::Raw | ProcessingStatus::Processing) {
         card.actions.push(Button { label: "Skip", href: format!("{}/skip", card.href) });
     }
@@ -176,27 +181,34 @@ pub(crate) async fn show(
             bytes(file.bytes.unsigned_abs())
         ),
     };
-    let mut facts = vec![("Kind", kind(activity.r#type).to_owned()), ("Direction", activity.direction.to_string())];
+    let mut facts = vec![("Kind", kind(activity.r#type).to_owned())];
+    if card.written_by.is_empty() {
+        let direction = if activity.direction == Direction::Outbound { "Sent" } else { "Received" };
+        facts.push(("Direction", direction.to_owned()));
+    }
     for (label, name) in [("From", "from"), ("To", "to")] {
         let value =
             activity.metadata.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         facts.extend(value.map(|value| (label, clipped(&value, 200))));
     }
     html(&ActivityPage {
-        layout: Layout::new(&visitor, now, title(&activity), "/activities"),
+        layout: Layout::new(&visitor, now, title(&activity), "/inbox"),
         flash: query.done.in_words(),
         here: card.href.clone(),
         title: title(&activity),
         card,
         facts,
         document: document.map(|id| format!("/documents/{id}")).into_iter().collect(),
-        content_title: if text(&activity.raw_data, "source_type") == "url" { "Where it lies" } else { "What it says" },
+        content_title: if text(&activity.raw_data, "source_type") == "url" { "Location" } else { "Content" },
         content: shown_lines(&cut(&text(&activity.raw_data, "content"), MOST_TEXT_CHARS)),
         attachments: files.iter().enumerate().map(file).collect(),
         metadata: shown_lines(&cut(
             &serde_json::to_string_pretty(&activity.metadata).unwrap_or_default(),
             MOST_TEXT_CHARS,
         )),
+        may_link,
+        has_party: activity.party().is_some(),
+        offered,
         may_act: visitor.may(Scope::Write),
         csrf: visitor.csrf(),
     })
@@ -264,100 +276,4 @@ pub(crate) async fn act(
         "/" => &here,
         back => back,
     }))
-}
-
-#[derive(Template)]
-#[template(path = "unmatched.html")]
-struct UnmatchedPage {
-    layout: Layout,
-    flash: &'static str,
-    rows: Vec<Row>,
-    offered: Vec<String>,
-    older: Option<String>,
-    count: String,
-    may_act: bool,
-    csrf: String,
-}
-
-pub(crate) async fn unmatched(
-    State(app): State<App>,
-    visitor: Visitor,
-    Query(query): Query<DoneQuery>,
-) -> Result<impl IntoResponse, ApiError> {
-    let wanted = Wanted { of: Of::Unmatched, before: query.before.map(ActivityId), limit: PAGE };
-    let (listed, next) = activities::list(&app.env, &visitor, wanted).await?;
-    let (known, _) = contacts::list(&app.env, &visitor, None, None, OFFERED).await?;
-    let now = app.env.clock.now();
-    html(&UnmatchedPage {
-        layout: Layout::new(&visitor, now, "Unmatched", "/activities"),
-        flash: query.done.in_words(),
-        count: match next {
-            Some(_) => format!("{}+", number(PAGE)),
-            None => plural(listed.len() as i64, "event", "events"),
-        },
-        older: next.map(|before| format!("/unmatched?before={before}")),
-        rows: listed.iter().map(|activity| Row::new(activity, now)).collect(),
-        offered: known.iter().map(offer).collect(),
-        may_act: visitor.may(Scope::Write),
-        csrf: visitor.csrf(),
-    })
-}
-
-/// A contact as the field offers it; its number comes first, and is what counts.
-fn offer(contact: &Contact) -> String {
-    let address = contact.email.as_deref().or(contact.phone_number.as_deref()).unwrap_or_default();
-    clipped(&format!("{} {} {address}", contact.id, contact.called()), 100)
-}
-
-#[derive(Deserialize)]
-pub(crate) struct LinkForm {
-    /// The contact as `offer` writes it; empty: a new contact of the activity's address.
-    #[serde(default)]
-    contact: String,
-    add_address: Option<String>,
-    is_new: Option<String>,
-}
-
-pub(crate) async fn link(
-    State(app): State<App>,
-    Path(id): Path<Uuid>,
-    Posted { caller, form }: Posted<LinkForm>,
-) -> Result<Response, ApiError> {
-    caller.need(Scope::Write)?;
-    let id = ActivityId(id);
-    let contact_id = match form.is_new {
-        Some(_) => match contacts::of_activity(&app.env, &caller, id).await {
-            Ok(contact_id) => Some(contact_id),
-            Err(ActError::Invalid(_)) => return Ok(Flash::NoAddress.back("/unmatched")),
-            Err(error) => return Err(error.into()),
-        },
-        None => chosen(&app, &caller, form.contact.trim()).await?,
-    };
-    let Some(contact_id) = contact_id else { return Ok(Flash::Unknown.back("/unmatched")) };
-    let is_address_theirs = form.add_address.is_some() || form.is_new.is_some();
-    match activities::link(&app.env, &caller, id, contact_id, is_address_theirs).await {
-        Ok(_) => Ok(Flash::Linked.back("/unmatched")),
-        Err(ActError::NotFound(_)) => Ok(Flash::Unknown.back("/unmatched")),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Finds the contact that was typed: one of those offered, by its number, or the only one that the text finds.
-async fn chosen(app: &App, caller: &domain::Caller, text: &str) -> Result<Option<ContactId>, ActError> {
-    let number: Option<i64> = text.split_whitespace().next().and_then(|number| number.parse().ok());
-    if let Some(number) = number {
-        let contact = match contacts::get(&app.env, caller, ContactId(number)).await {
-            Ok(contact) => Some(contact),
-            Err(ActError::NotFound(_)) => None,
-            Err(error) => return Err(error),
-        };
-        if contact.is_some_and(|contact| text == offer(&contact) || text == number.to_string()) {
-            return Ok(Some(ContactId(number)));
-        }
-    }
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let (found, _) = contacts::list(&app.env, caller, Some(text), None, 2).await?;
-    Ok(if let [one] = found.as_slice() { Some(ContactId(one.id)) } else { None })
 }

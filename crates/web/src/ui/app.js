@@ -1,5 +1,5 @@
-// The script of every page: signs in with a one-time link, keeps ages true, searches while one types, and keeps the parts marked data-live
-// up to date. The Ask page also has ask.js.
+// The script of every page: signs in with a one-time link, goes anywhere by name, keeps ages true, searches while one types, and keeps the parts
+// marked data-live up to date. The Ask page also has ask.js.
 "use strict";
 
 // ---- a one-time link: its secret is in the fragment, which no server sees; out of the address before anything else happens
@@ -36,7 +36,7 @@ if (address.searchParams.has("done")) {
   history.replaceState(null, "", address);
 }
 
-// ---- ages, by the server's clock, in the server's words (ui/text.rs)
+// ---- ages, by the server's clock, in the server's words (ui/text.rs); dates and numbers in the reader's own form
 let ahead = 0; // how far the server's clock is ahead of ours, ms
 const keepClock = (body) => {
   const now = Date.parse(body.dataset.now);
@@ -44,14 +44,33 @@ const keepClock = (body) => {
 };
 const span = (s) =>
   s < 100 ? `${s} s` : s < 6000 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
+const forms = {
+  clock: { hour: "2-digit", minute: "2-digit" },
+  weekday: { weekday: "short", day: "numeric" },
+  day: { day: "numeric", month: "long", year: "numeric" },
+  month: { month: "long", year: "numeric", timeZone: "UTC" },
+  bucket: { weekday: "short", hour: "2-digit", minute: "2-digit" },
+  exact: { dateStyle: "full", timeStyle: "medium" },
+};
+const inForm = (form, at) => new Intl.DateTimeFormat(navigator.languages, forms[form]).format(new Date(at));
+const figures = new Intl.NumberFormat(navigator.languages);
 const tellAges = () => {
-  for (const time of document.querySelectorAll("time[datetime]")) {
+  for (const figure of document.querySelectorAll("data[value]:not([data-told])")) {
+    figure.textContent = figures.format(figure.value);
+    figure.dataset.told = "";
+  }
+  for (const time of document.querySelectorAll("time[data-form]:not([data-told])")) {
+    time.textContent = inForm(time.dataset.form, time.dateTime);
+    time.dataset.told = "";
+  }
+  for (const time of document.querySelectorAll("time[datetime]:not([data-form])")) {
     const secs = Math.trunc((Date.parse(time.dateTime) - Date.now() - ahead) / 1000);
     const words = secs === 0 ? "now" : secs > 0 ? `in ${span(secs)}` : `${span(-secs)} ago`;
     if (time.textContent !== words) time.textContent = words;
   }
 };
 keepClock(document.body);
+tellAges();
 setInterval(tellAges, 1000);
 
 // ---- "/" is for searching, except where one types
@@ -62,6 +81,65 @@ addEventListener("keydown", (key) => {
   if (field) field.select();
   else if (state) location.assign("/search");
 });
+
+// ---- Ctrl-K goes anywhere: to a page by some of its letters, or to a search for what was typed
+const palette = document.getElementById("palette");
+if (palette) {
+  const field = palette.querySelector("input");
+  const places = [...palette.querySelectorAll("[role=option]")];
+  const shown = () => places.filter((place) => !place.hidden);
+  const choose = (place) => {
+    for (const other of places) other.setAttribute("aria-selected", String(other === place));
+    field.setAttribute("aria-activedescendant", place?.id ?? "");
+    place?.scrollIntoView({ block: "nearest" });
+  };
+  const filter = () => {
+    const typed = field.value.trim();
+    const words = typed.toLowerCase().split(/\s+/);
+    for (const place of places) {
+      if (place.dataset.ask) {
+        place.hidden = !typed;
+        place.lastElementChild.textContent = typed;
+      } else place.hidden = !words.every((word) => place.dataset.words.toLowerCase().includes(word));
+    }
+    choose(shown()[0]);
+  };
+  const go = (place) => place && location.assign(place.dataset.href ?? place.dataset.ask + encodeURIComponent(field.value.trim()));
+  const open = () => {
+    field.value = "";
+    filter();
+    palette.showModal();
+    field.focus();
+  };
+  field.addEventListener("input", filter);
+  field.addEventListener("keydown", (key) => {
+    const all = shown();
+    const at = all.findIndex((place) => place.ariaSelected === "true");
+    if (key.key === "Enter") go(all[at]);
+    else if (key.key === "ArrowDown") choose(all[(at + 1) % all.length]);
+    else if (key.key === "ArrowUp") choose(all.at(at - 1));
+    else return;
+    key.preventDefault();
+  });
+  palette.addEventListener("click", (click) => {
+    if (click.target === palette) palette.close();
+    else go(click.target.closest("[role=option]"));
+  });
+  addEventListener("keydown", (key) => {
+    if (key.key?.toLowerCase() !== "k" || !(key.ctrlKey || key.metaKey) || key.altKey || key.shiftKey) return;
+    key.preventDefault();
+    if (palette.open) palette.close();
+    else open();
+  });
+  for (const opener of document.querySelectorAll("[data-opens=palette]")) {
+    opener.hidden = false;
+    if (/Mac|iPhone|iPad/.test(navigator.platform)) opener.querySelector("kbd").textContent = "⌘ K";
+    opener.addEventListener("click", (click) => {
+      click.stopPropagation();
+      open();
+    });
+  }
+}
 
 // ---- the Search page answers while one types: 200 ms after the last key, and an earlier question is dropped. Without this script the form is sent.
 const asked = document.querySelector("form[data-search]");
@@ -129,6 +207,26 @@ if (asked) {
   });
 }
 
+// ---- the gallery is narrowed while one types. Without this script the form is sent.
+const narrower = document.querySelector("[data-filters]");
+if (narrower) {
+  const shelves = document.getElementById(narrower.dataset.filters);
+  const [count, none] = document.querySelectorAll(`[data-counts="${narrower.dataset.filters}"]`);
+  narrower.addEventListener("input", () => {
+    const words = narrower.value.toLowerCase().split(/\s+/);
+    let n = 0;
+    for (const shelf of shelves.children) {
+      const tiles = [...shelf.querySelectorAll("[data-words]")];
+      for (const tile of tiles) tile.hidden = !words.every((word) => tile.dataset.words.includes(word));
+      const found = tiles.filter((tile) => !tile.hidden).length;
+      shelf.hidden = found === 0;
+      n += found;
+    }
+    none.hidden = n > 0;
+    count.textContent = narrower.value.trim() === "" ? "" : `${n} found`;
+  });
+}
+
 // ---- dialogs and copying: without this script dialogs are sections of the page, and text is selected by hand
 addEventListener("click", (click) => {
   const opener = click.target.closest?.("[data-opens]");
@@ -157,6 +255,40 @@ if (opened) {
   opened.close();
   opened.showModal();
 }
+
+// ---- the Add menu closes like a menu; without this script it is a fold
+addEventListener("click", (click) => {
+  for (const menu of document.querySelectorAll("details.add[open]")) {
+    if (!menu.contains(click.target) || click.target.closest("a")) menu.open = false;
+  }
+});
+addEventListener("keydown", (key) => {
+  const menu = key.key === "Escape" && document.querySelector("details.add[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
+// ---- a time in a form is the writer's own; without this script it is UTC, as the form says
+for (const field of document.querySelectorAll("[data-local]")) {
+  const offset = field.form.querySelector("[data-offset]");
+  const zone = field.form.querySelector("[data-zone]");
+  if (zone) zone.textContent = "(your time)";
+  const tell = () => (offset.value = field.value ? String(new Date(field.value).getTimezoneOffset()) : "");
+  field.addEventListener("change", tell);
+  field.form.addEventListener("submit", tell);
+}
+
+// ---- a time says exactly when, and the chart what is under the pointer
+addEventListener("pointerover", (over) => {
+  const time = over.target.closest?.("time");
+  if (time) time.title = inForm("exact", time.dateTime);
+  const tip = document.querySelector(".chart .tip");
+  if (!tip) return;
+  const bucket = over.target.closest?.(".bucket");
+  tip.hidden = !bucket;
+  if (bucket) tip.textContent = `${inForm("bucket", bucket.dataset.at)}: ${bucket.dataset.said}`;
+});
 
 // ---- live parts: an event says that something changed, and then the page is asked for again. Every 5 s even without one,
 // because events are hints. Not while the tab is hidden: a browser has few connections to share among its tabs.
@@ -214,6 +346,28 @@ if (state && document.querySelector("[data-live]")) {
     while (place) drop();
   };
 
+  // A list that holds back what is new changes only the rows that it shows, and says how many wait. Nobody loses the row that they read.
+  const hold = (part, fresher) => {
+    const known = new Map([...part.children].map((child) => [keyOf(child), child]));
+    let n = 0;
+    for (const child of [...fresher.children].filter(keyOf)) {
+      if (known.has(keyOf(child))) renew(known.get(keyOf(child)), child);
+      else n += 1;
+    }
+    const shower = document.querySelector(`[data-shows="${part.id}"]`);
+    if (!shower) return;
+    shower.hidden = n === 0;
+    if (n > 0 && shower.textContent !== `${n} new`) shower.textContent = `${n} new`;
+  };
+  addEventListener("click", (click) => {
+    const shower = click.target.closest?.("[data-shows]");
+    if (!shower) return;
+    shower.hidden = true;
+    wanted = shower.dataset.shows;
+    load(); // one that is under way shows them, too
+  });
+
+  let wanted = null; // the list whose new rows somebody asked for
   let isLoading = false;
   let last = 0;
   const load = async () => {
@@ -235,8 +389,11 @@ if (state && document.querySelector("[data-live]")) {
       keepClock(fresh.body);
       for (const part of document.querySelectorAll("[data-live]")) {
         const fresher = fresh.getElementById(part.id);
-        if (fresher && !isBusy(part)) renew(part, fresher);
+        if (!fresher || isBusy(part)) continue;
+        if ("holds" in part.dataset && part.id !== wanted && part.querySelector(":scope > [data-key]")) hold(part, fresher);
+        else renew(part, fresher);
       }
+      wanted = null;
       showCopiers();
       tellAges();
       if (source && source.readyState === EventSource.OPEN) say("live", "Live");

@@ -9,6 +9,7 @@ use domain::shown::{capitalised, clipped, dollars, plural, shown};
 use domain::text::Part;
 use engine::config::LlmKind;
 use engine::memory::answer::{Answer, Kind, Place, Sentence};
+use engine::pull::words::facts::document_type;
 use serde::Deserialize;
 use store::memory::documents;
 
@@ -109,7 +110,7 @@ async fn page(
     let totals = app.env.db.read(visitor, async |tx| documents::totals(tx).await).await?;
     let title = if q.is_empty() { "Ask".to_owned() } else { format!("{} · Ask", clipped(&q, 60)) };
     html(&AskPage {
-        layout: Layout::new(visitor, app.env.clock.now(), title, "/search"),
+        layout: Layout::new(visitor, app.env.clock.now(), title, "/ask"),
         is_quoting: app.env.config.llm == LlmKind::None,
         is_empty: totals.documents == 0,
         is_answered: answer.is_some(),
@@ -165,7 +166,7 @@ impl PlacePart {
         Self {
             href: path(place),
             title: clipped(place.title.as_deref().unwrap_or(&place.external_id), 120),
-            about: format!("{} · {}", shown(&place.document_type.to_string()), shown(&place.source_name)),
+            about: format!("{} · {}", shown(&document_type(&place.document_type)), shown(&place.source_name)),
         }
     }
 }

@@ -28,22 +28,31 @@ pub(super) struct Card {
     /// The style sheet's name for its colour.
     pub tone: &'static str,
     pub badge: Badge,
+    /// Its state is worth a word: it failed, or nobody can process it.
+    pub is_unusual: bool,
+    /// It is one of a list, which has its details in a fold.
+    pub is_listed: bool,
     pub at: When,
     pub title: String,
-    /// The beginning of its text; empty when the title says it all.
-    pub preview: String,
-    /// `from` or `to`.
+    /// One line about it: its summary, or the beginning of its text; empty when the title says it all.
+    pub line: String,
+    /// `from` or `to`; `about` for what a person wrote.
     pub way: &'static str,
+    /// The person who wrote it; empty: it came by itself.
+    pub written_by: String,
+    /// The time that it is about, with a word before it.
+    pub times: Vec<(&'static str, When)>,
     /// Sender or receiver; empty when it carries no address.
     pub party: String,
     /// The contact's page, if it matches one.
     pub contact: Option<String>,
+    /// The channel that it came by; empty where that is not known.
+    pub channel: String,
     /// The person who owns it; empty: everyone.
     pub owner: String,
     pub doing: Option<Doing>,
     pub failure: Option<Failure>,
     pub recording: Option<String>,
-    pub summary: String,
     pub found: Vec<String>,
     pub transcript: String,
     /// The page that has the rest of the transcript.
@@ -74,7 +83,7 @@ impl Card {
         let content = if said("source_type") == "url" { "" } else { said("content") }; // an address says nothing to people
         let title = match (said("subject"), content) {
             ("", "") if is_recording => "A recording".to_owned(),
-            ("", "") => "Without words".to_owned(),
+            ("", "") => "No text".to_owned(),
             ("", content) => clipped(content, TITLE_CHARS),
             (subject, _) => clipped(subject, 120),
         };
@@ -87,6 +96,11 @@ impl Card {
         let href = format!("/activities/{}", activity.id);
         let failure = (activity.processing_status == ProcessingStatus::Failed).then(|| Failure::new(activity, now));
         let owner = activity.person_id.and_then(|id| overview.person(id)).map(|owner| clipped(&owner.called(), 60));
+        let doing = Doing::new(activity, owner.as_deref(), overview, now);
+        // A sender's own fields may have these names, but such an activity comes by a channel.
+        let is_written = activity.channel_id.is_none() && !text(&activity.metadata, "written_by").is_empty();
+        let about_time = text(&activity.metadata, "at").parse::<DateTime<Utc>>().ok().filter(|_| is_written);
+        let when = if activity.r#type == ActivityType::Task { "due" } else { "for" };
         let is_listed_whole = result("transcript").chars().nth(LISTED_CHARS - 1).is_none();
         Self {
             id: activity.id.to_string(),
@@ -95,20 +109,33 @@ impl Card {
             tone: tone(activity),
             badge: badge(activity),
             at: When::new(activity.created_at, now),
+            line: match result("summary").trim() {
+                "" if is_said => String::new(),
+                "" => clipped(content, 300),
+                summary if summary == title => String::new(),
+                summary => clipped(summary, 1_000),
+            },
             title,
-            preview: if is_said || content == result("summary") { String::new() } else { clipped(content, 300) },
-            way: if activity.direction == Direction::Outbound { "to" } else { "from" },
+            is_listed: true,
+            channel: String::new(),
+            way: match activity.direction {
+                _ if is_written => "about",
+                Direction::Outbound => "to",
+                Direction::Inbound => "from",
+            },
+            written_by: if is_written { clipped(text(&activity.metadata, "written_by"), 60) } else { String::new() },
+            times: about_time.map(|at| (when, When::new(at, now))).into_iter().collect(),
             party: match contact {
                 Some(contact) => clipped(&contact.called(), 80),
                 None => clipped(activity.party().unwrap_or_default(), 80),
             },
-            contact: contact.map(|contact| format!("/contacts/{}", contact.id)),
-            doing: Doing::new(activity, owner.as_deref(), overview, now),
+            contact: contact.map(|contact| format!("/clients/people/{}", contact.id)),
+            is_unusual: failure.is_some() || doing.as_ref().is_some_and(|doing| !doing.is_moving),
+            doing,
             owner: owner.unwrap_or_default(),
             actions: if failure.is_some() { actions(activity, &href) } else { Vec::new() },
             failure,
             recording: is_recording.then(|| format!("{href}/recording")),
-            summary: clipped(result("summary"), 1_000),
             found: facts.map(fact).collect(),
             transcript: shown_lines(&cut(result("transcript"), MOST_TEXT_CHARS)),
             rest: (!is_listed_whole).then(|| href.clone()),
@@ -208,8 +235,8 @@ fn in_words(r#type: &str) -> &str {
         "DownloadError" => "The recording could not be fetched",
         "LLMError" => "The language model could not be asked",
         "ValidationError" => "What it carries could not be read",
-        activity::ABANDONED => "Every agent that took it fell silent",
-        activity::SKIPPED => "Nobody shall process it",
+        activity::ABANDONED => "Every agent that took it went silent",
+        activity::SKIPPED => "It was skipped",
         "" | activity::PLAIN_ERROR => "It failed",
         other => other,
     }
@@ -274,7 +301,7 @@ mod tests {
         let buried = Activity { is_dead: true, ..failed(away, 3, 30) };
         assert_eq!(told(&buried), (words, "tried 2 times, given up".into(), 0));
         let skipped = failed(json!({ "type": "Skipped", "message": "skipped by Ann" }), 0, 1);
-        assert_eq!(told(&skipped), ("Nobody shall process it: skipped by Ann".into(), "tried 2 times".into(), 0));
+        assert_eq!(told(&skipped), ("It was skipped: skipped by Ann".into(), "tried 2 times".into(), 0));
         assert_eq!((tone(&skipped), actions(&skipped, "/x").len()), ("skipped", 1));
         let odd = failed(json!("out of paper"), 0, 1);
         assert_eq!(told(&odd).0, "It failed");

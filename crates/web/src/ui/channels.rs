@@ -1,27 +1,30 @@
-//! Settings → Channels: one card per door, and the dialog that adds one.
+//! Connections → Webhooks: one card per channel, and what is done to them.
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use domain::shown::{clipped, plural};
 use domain::{ChannelId, Scope, Secret};
 use engine::ActError;
-use engine::intake::{ChannelSpec, providers};
+use engine::intake::providers;
+use engine::pull::guide::Mark;
 use serde::Deserialize;
-use store::channels::{self, Channel, Secrets};
+use store::channels::{self, Channel};
 use store::people::{self, Person};
 use uuid::Uuid;
 
 use super::flash::flashes;
 use super::layout::Layout;
-use super::text::Badge;
+use super::text::{Badge, Form, Moment};
 use super::{Posted, Visitor, html};
-use crate::api::channels::{AddChannel, add, remove, set_active};
+use crate::api::channels::{remove, set_active};
 use crate::api::error::ApiError;
-use crate::api::extract::{Path, Query, blank_is_none};
+use crate::api::extract::{Path, Query};
 use crate::app::App;
 
-pub(super) const HERE: &str = "/settings/channels";
+pub(super) const HERE: &str = "/connections/webhooks";
+/// The gallery, where one is added.
+const ADD: &str = "/connections#add";
 
 #[derive(Template)]
 #[template(path = "channels.html")]
@@ -30,33 +33,9 @@ struct ChannelsPage {
     flash: &'static str,
     cards: Vec<Card>,
     may_manage: bool,
-    is_adding: bool,
-    trouble: String,
-    /// The values of the dialog's fields.
-    typed: Typed,
-    choices: Vec<Choice>,
-    secret_hint: String,
-    owners: Vec<Owner>,
     /// The providers that a person can choose, without the default.
     senders: String,
     csrf: String,
-}
-
-/// Values that a person typed into the dialog.
-#[derive(Default)]
-struct Typed {
-    name: String,
-    provider: String,
-    is_auto: bool,
-    owner: Option<i64>,
-}
-
-/// A provider that a person can choose.
-struct Choice {
-    code: &'static str,
-    label: &'static str,
-    sends: &'static str,
-    is_checked: bool,
 }
 
 /// A person who can be chosen as the owner.
@@ -83,12 +62,11 @@ struct Card {
     kind: String,
     badge: Badge,
     is_active: bool,
-    made: String,
+    made: Moment,
     /// Empty: everyone's.
     owner: String,
     refused: String,
-    url: String,
-    url_warning: &'static str,
+    mark: Option<Mark>,
 }
 
 pub(super) fn state(is_active: bool) -> Badge {
@@ -97,7 +75,7 @@ pub(super) fn state(is_active: bool) -> Badge {
 
 #[derive(Deserialize)]
 pub(crate) struct ChannelsQuery {
-    /// Opens the dialog, for browsers without script.
+    /// An address from before: one is added by the gallery now.
     add: Option<String>,
     #[serde(default)]
     done: Flash,
@@ -105,14 +83,14 @@ pub(crate) struct ChannelsQuery {
 
 flashes! {
     Flash {
-        Enabled = "enabled": "The channel takes webhooks again.",
-        Disabled = "disabled": "The channel refuses webhooks until you enable it.",
-        Deleted = "deleted": "The channel was deleted. Its activities stay.",
-        Added = "added": "The channel is ready. Copy its URL to where the events come from, or send a test event.",
+        Enabled = "enabled": "The webhook accepts events again.",
+        Disabled = "disabled": "The webhook refuses all events until you enable it.",
+        Deleted = "deleted": "The webhook was deleted. Its activities stay.",
+        Added = "added": "The webhook is ready. Copy its URL to the sender, or send a test event.",
         Saved = "saved": "Saved.",
-        Taken = "taken": "It was not saved: another channel has that name. Choose another one.",
-        Rotated = "rotated": "There are new secrets. The old ones are good for another day; an old URL is closed at once.",
-        Tested = "tested": "A test event, signed as its provider would sign it, came through. It is the newest below.",
+        Taken = "taken": "It was not saved: another webhook has that name. Choose another one.",
+        Rotated = "rotated": "The secrets were replaced. The old ones keep working for a day; an old URL stops at once.",
+        Tested = "tested": "The test event came through. It is the newest below.",
         Refused = "refused": "The test event was refused. The newest refusal below says why.",
     }
 }
@@ -121,38 +99,21 @@ pub(crate) async fn show(
     State(app): State<App>,
     visitor: Visitor,
     Query(query): Query<ChannelsQuery>,
-) -> Result<impl IntoResponse, ApiError> {
-    page(&app, &visitor, query.done, query.add.is_some(), String::new(), Typed::default()).await
-}
-
-async fn page(
-    app: &App,
-    visitor: &Visitor,
-    flash: Flash,
-    is_adding: bool,
-    trouble: String,
-    typed: Typed,
 ) -> Result<Response, ApiError> {
+    if query.add.is_some() {
+        return Ok(Redirect::to(ADD).into_response());
+    }
     let may_manage = visitor.may(Scope::Service);
     let loaded = app.env.db.session(async |conn| {
-        let mut all = Vec::new();
-        for channel in channels::list(conn, visitor.tenant_id).await? {
-            // The URL is part of the secret: only for people who manage the channel.
-            let secrets = match may_manage {
-                true => channels::secrets(conn, &app.env.vault, visitor.tenant_id, ChannelId(channel.id)).await?,
-                false => None,
-            };
-            all.push((channel, secrets));
-        }
         let refusing = match may_manage {
             true => channels::refusing(conn, app.env.clock.sql(), visitor.tenant_id, 1).await?,
             false => Vec::new(),
         };
-        Ok((all, refusing, people::list(conn, visitor.tenant_id).await?))
+        let people = people::list(conn, visitor.tenant_id).await?;
+        Ok((channels::list(conn, visitor.tenant_id).await?, refusing, people))
     });
     let (all, refusing, people) = loaded.await?;
-    let base_url = app.env.config.base_url();
-    let card = |(channel, secrets): &(Channel, Option<Secrets>)| {
+    let card = |channel: &Channel| {
         let refused = refusing.iter().find(|refusing| refusing.channel_id == channel.id);
         // A channel of a newer version's provider is listed by its code.
         let spec = app.env.channel_providers.find(&channel.provider_code).ok();
@@ -162,7 +123,7 @@ async fn page(
             kind: spec.map_or(channel.provider_code.as_str(), |spec| spec.label).to_owned(),
             badge: state(channel.is_active),
             is_active: channel.is_active,
-            made: channel.created_at.format("%-d %B %Y").to_string(),
+            made: Moment { at: channel.created_at, form: Form::Day },
             owner: people
                 .iter()
                 .find(|person| Some(person.id) == channel.person_id)
@@ -171,77 +132,20 @@ async fn page(
             refused: refused
                 .map(|refused| format!("{} in the last ten minutes", plural(refused.n, "refusal", "refusals")))
                 .unwrap_or_default(),
-            url: spec.zip(secrets.as_ref()).map(|(spec, secrets)| (spec.url)(&base_url, secrets)).unwrap_or_default(),
-            url_warning: spec.map_or("", |spec| spec.told.url_warning),
+            mark: spec.map(|spec| spec.guide.mark),
         }
     };
     let specs = app.env.channel_providers.all();
-    let is_known = specs.iter().any(|spec| spec.code == typed.provider);
-    let chosen = if is_known { typed.provider.as_str() } else { providers::DEFAULT };
-    let choice = |spec: &&'static ChannelSpec| {
-        let (label, sends) = spec.choice;
-        Choice { code: spec.code, label, sends, is_checked: spec.code == chosen }
-    };
     let named = specs.iter().filter(|spec| spec.code != providers::DEFAULT).map(|spec| spec.choice.0);
     let page = ChannelsPage {
-        layout: Layout::new(visitor, app.env.clock.now(), "Channels", HERE),
-        flash: flash.in_words(),
+        layout: Layout::new(&visitor, app.env.clock.now(), "Webhooks", HERE),
+        flash: query.done.in_words(),
         cards: all.iter().map(card).collect(),
-        choices: specs.iter().map(choice).collect(),
         senders: named.collect::<Vec<_>>().join(", "),
-        secret_hint: specs.iter().map(|spec| spec.told.secret_hint).collect::<Vec<_>>().join(" "),
-        owners: owners(&people, typed.owner),
         may_manage,
-        is_adding,
-        trouble,
-        typed,
         csrf: visitor.csrf(),
     };
     Ok(html(&page)?.into_response())
-}
-
-#[derive(Deserialize)]
-pub(crate) struct AddForm {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    provider: String,
-    #[serde(default)]
-    secret: String,
-    /// The number of its owner; empty: its events are everyone's.
-    #[serde(default, deserialize_with = "blank_is_none")]
-    person_id: Option<i64>,
-    auto_create_contacts: Option<String>,
-}
-
-/// Adds a channel. Where something is wrong, the dialog comes back with the values that were typed, except the secret.
-pub(crate) async fn create(
-    State(app): State<App>,
-    Posted { caller, form }: Posted<AddForm>,
-) -> Result<Response, ApiError> {
-    caller.need(Scope::Service)?;
-    let is_auto = form.auto_create_contacts.is_some();
-    let new = AddChannel {
-        name: form.name.clone(),
-        provider: form.provider.clone(),
-        max_per_minute: None,
-        secret: given(form.secret),
-        person_id: form.person_id,
-        auto_create_contacts: is_auto,
-        settings: None,
-    };
-    match add(&app, &caller, new).await {
-        Ok(made) => Ok(Flash::Added.back(&format!("{HERE}/{}", made.id))),
-        Err(ApiError::Malformed(status, what)) => {
-            let typed =
-                Typed { name: clipped(&form.name, 100), provider: form.provider, is_auto, owner: form.person_id };
-            let visitor = Visitor(caller);
-            let mut response = page(&app, &visitor, Flash::Nothing, true, what, typed).await?;
-            *response.status_mut() = status;
-            Ok(response)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// An empty field is no secret.

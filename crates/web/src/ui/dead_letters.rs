@@ -21,7 +21,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::{Query, blank_is_none};
 use crate::app::App;
 
-const HERE: &str = "/dead-letters";
+const HERE: &str = "/system/dead-letters";
 const PAGE: i64 = 50;
 
 #[derive(Template)]
@@ -69,8 +69,8 @@ pub(crate) struct LettersQuery {
 
 flashes! {
     Flash {
-        Replayed = "replayed": "What was replayed waits for an agent again, as if it had never failed.",
-        Moved = "moved": "Nothing of it was a dead letter any more, so nothing was changed.",
+        Replayed = "replayed": "It waits for an agent again, as if it had never failed.",
+        Moved = "moved": "It had been dealt with already, so nothing was changed.",
         // A card's Skip comes back here too.
         Skipped = "skipped": "It was skipped. Retry on its page brings it back.",
     }
@@ -86,7 +86,7 @@ pub(crate) async fn show(
     let address = |before: i64| format!("{HERE}?before={before}");
     let ids: Vec<String> = listed.iter().map(|letter| letter.activity.id.to_string()).collect();
     html(&DeadLettersPage {
-        layout: Layout::new(&visitor, now, "Dead letters", "/activities"),
+        layout: Layout::new(&visitor, now, "Dead letters", HERE),
         flash: query.done.in_words(),
         letters: listed.iter().map(|letter| Letter::new(letter, now)).collect(),
         all: plural(ids.len() as i64, "activity", "activities"),

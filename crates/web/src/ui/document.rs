@@ -7,18 +7,20 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_T
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
-use domain::{ActivityId, BlobKey, DocumentId, DocumentType, ProcessingStatus, hex};
+use domain::{ActivityId, BlobKey, DocumentId, DocumentType, ProcessingStatus, Scope, hex};
 use engine::documents::{self, Chunk, WholeDocument};
+use engine::pull::words::facts::document_type;
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
 use store::memory::Document;
 use uuid::Uuid;
 
+use super::deleted::DoneQuery;
 use super::layout::Layout;
 use super::text::{Badge, When};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
-use crate::api::extract::Path;
+use crate::api::extract::{Path, Query};
 use crate::app::App;
 use crate::edge::FILE_POLICY;
 
@@ -36,6 +38,13 @@ struct DocumentPage {
     title: String,
     badge: Badge,
     story: &'static str,
+    flash: &'static str,
+    /// Where its form goes: it can be deleted, or let in again.
+    delete_href: Option<String>,
+    restore_href: Option<String>,
+    /// It is of an activity, which stays.
+    is_activity: bool,
+    csrf: String,
     facts: Vec<Fact>,
     /// The page of the client that it is a record of.
     client: Option<String>,
@@ -90,6 +99,7 @@ pub(crate) async fn show(
     State(app): State<App>,
     visitor: Visitor,
     Path(id): Path<Uuid>,
+    Query(query): Query<DoneQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let WholeDocument { document, chunks, n_embedded } =
         documents::whole(&app.env, &visitor, DocumentId(id), MOST_CHUNKS).await?;
@@ -103,11 +113,19 @@ pub(crate) async fn show(
     let n_chars = document.text.chars().count();
     let (badge, story) = state(&document);
     let n_chunks = i64::from(document.n_chunks);
+    let (may_act, is_removed) =
+        (visitor.may(Scope::Write) && !visitor.csrf().is_empty(), document.removed_at.is_some());
+    let may_delete = may_act && !is_removed && document.document_type != DocumentType::Client;
     html(&DocumentPage {
-        layout: Layout::new(&visitor, now, title.clone(), "/search"),
+        layout: Layout::new(&visitor, now, title.clone(), "/documents"),
         title,
         badge,
         story,
+        flash: query.done.in_words(),
+        delete_href: may_delete.then(|| format!("/documents/{id}/delete")),
+        restore_href: (may_act && is_removed).then(|| format!("/documents/{id}/restore")),
+        is_activity: is_activity(&document),
+        csrf: visitor.csrf(),
         facts: facts(&document, now),
         client,
         is_deleted: document.deleted_at.is_some(),
@@ -244,6 +262,12 @@ fn title(document: &Document) -> String {
 }
 
 fn state(document: &Document) -> (Badge, &'static str) {
+    if document.removed_at.is_some() {
+        return (
+            Badge("deleted"),
+            "A person deleted it. What it said is gone, and it stays deleted when its source sends it again.",
+        );
+    }
     if document.deleted_at.is_some() {
         return (
             Badge("deleted"),
@@ -264,7 +288,7 @@ fn facts(document: &Document, now: DateTime<Utc>) -> Vec<Fact> {
     let time = |label, at| Fact { label, text: String::new(), times: vec![When::new(at, now)] };
     let mut facts = vec![
         text("Source", clipped(&document.source_name, 80)),
-        text("Type", clipped(&document.document_type.to_string(), 60)),
+        text("Type", clipped(&document_type(&document.document_type), 60)),
     ];
     if document.deleted_at.is_none() {
         facts.push(text("Language", language(&document.lang)));
@@ -283,7 +307,8 @@ fn facts(document: &Document, now: DateTime<Utc>) -> Vec<Fact> {
     if document.updated_at != document.created_at {
         facts.push(time("Changed", document.updated_at));
     }
-    facts.extend(document.deleted_at.map(|at| time("Deleted", at)));
+    facts.extend(document.removed_at.or(document.deleted_at).map(|at| time("Deleted", at)));
+    facts.extend(document.removed_by.as_deref().map(|by| text("Deleted by", clipped(by, 60))));
     facts.push(text("Name at its source", clipped(&document.external_id, 200))); // last, because it may be long
     facts
 }
@@ -316,6 +341,11 @@ fn steps(document: &Document, n_embedded: usize, activity: Option<&Activity>, no
     if document.revision > 1 {
         let what = format!("Its text was written {} times", number(document.revision.into()));
         steps.push(step("done", what, Some(document.updated_at)));
+    }
+    if let Some(at) = document.removed_at {
+        let by = clipped(document.removed_by.as_deref().unwrap_or("a person"), 60);
+        steps.push(step("wrong", format!("Deleted by {by}"), Some(at)));
+        return steps;
     }
     if let Some(at) = document.deleted_at {
         steps.push(step("wrong", "Deleted at its source".into(), Some(at)));

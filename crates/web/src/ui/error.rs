@@ -45,7 +45,7 @@ pub(crate) fn page(problem: &Problem, is_repeatable: bool) -> String {
         title,
         what_to_do: shown(&what_to_do),
         way: match problem.r#type {
-            "/problems/not-connected" => ("/sources", "Back to Sources"),
+            "/problems/not-connected" => ("/connections/accounts", "Back to Accounts"),
             _ => ("/", "Go to Home"),
         },
         retries,

@@ -60,8 +60,11 @@ mod tests {
 
     #[test]
     fn a_code_joins_what_the_address_has() {
-        assert_eq!(with_code("/queues/upkeep", "skipped"), "/queues/upkeep?done=skipped");
-        assert_eq!(with_code("/queues/upkeep?state=dead", "retried"), "/queues/upkeep?state=dead&done=retried");
+        assert_eq!(with_code("/system/queues/upkeep", "skipped"), "/system/queues/upkeep?done=skipped");
+        assert_eq!(
+            with_code("/system/queues/upkeep?state=dead", "retried"),
+            "/system/queues/upkeep?state=dead&done=retried"
+        );
         assert_eq!(Tried::Well.back("/x").headers()["location"], "/x?done=well");
     }
 }

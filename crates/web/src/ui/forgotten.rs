@@ -16,7 +16,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::Query;
 use crate::app::App;
 
-pub(super) const HERE: &str = "/forgotten";
+pub(super) const HERE: &str = "/settings/forgotten";
 
 flashes! {
     Flash {
@@ -65,7 +65,7 @@ pub(crate) async fn show(
         is_done: line.done_at.is_some(),
     };
     html(&ForgottenPage {
-        layout: Layout::new(&visitor, now, "Forgotten", "/contacts"),
+        layout: Layout::new(&visitor, now, "Forgotten", HERE),
         flash: query.done.in_words(),
         rows: forgetting::list(&app.env, &visitor).await?.iter().map(row).collect(),
     })

@@ -7,6 +7,7 @@ use domain::DocumentType;
 use domain::shown::{capitalised, clipped, number, plural, shown};
 use domain::text::Part;
 use engine::memory::recall::{Copy, Facets, Hit, SearchAnswer};
+use engine::pull::words::facts::{document_type, type_in_words};
 use engine::searches::SavedSearch;
 use store::memory::Sort;
 use uuid::Uuid;
@@ -120,8 +121,10 @@ fn facet_lists(facets: &Facets, query: &SearchQuery) -> Vec<FacetList> {
         n: format!("{}{plus}", number(i64::try_from(n).unwrap_or(i64::MAX))),
         href: address(&SearchQuery { cursor: None, ..change }),
     };
-    let types =
-        facets.types.iter().map(|f| link(&f.name, f.n, SearchQuery { r#type: Some(f.value.clone()), ..query.clone() }));
+    let types = facets
+        .types
+        .iter()
+        .map(|f| link(&type_in_words(&f.name), f.n, SearchQuery { r#type: Some(f.value.clone()), ..query.clone() }));
     let sources =
         facets.sources.iter().map(|f| link(&f.name, f.n, SearchQuery { source: Some(f.value), ..query.clone() }));
     let channels =
@@ -160,7 +163,7 @@ impl HitCard {
             activity: activity.map(|id| format!("/activities/{id}")),
             source_url: hit.source_url,
             title: title(hit.title.as_deref(), &hit.external_id),
-            kind: clipped(&hit.document_type.to_string(), 60),
+            kind: clipped(&document_type(&hit.document_type), 60),
             source: clipped(&hit.source_name, 60),
             at: When::new(hit.at, view.now),
             place: match hit.part {

@@ -78,7 +78,7 @@ pub(crate) async fn show(
     let item = items::get(&app.env, &visitor, lane, find_id(&id)?).await?;
     let now = app.env.clock.now();
     html(&ItemPage {
-        layout: Layout::new(&visitor, now, format!("{} · {}", item.id, lane.name), "/queues"),
+        layout: Layout::new(&visitor, now, format!("{} · {}", item.id, lane.name), "/system/queues"),
         lane: lane.name,
         badge: Badge(item.state.as_str()),
         flash: query.done.in_words(),
@@ -89,7 +89,7 @@ pub(crate) async fn show(
         message: shown_lines(&serde_json::to_string_pretty(&item.message).unwrap_or_default()),
         actions: if visitor.may(Scope::Write) { actions(&item) } else { Vec::new() },
         csrf: visitor.csrf(),
-        here: format!("/queues/{}/items/{}", lane.name, item.id),
+        here: format!("/system/queues/{}/items/{}", lane.name, item.id),
         id: item.id,
     })
 }
@@ -116,7 +116,7 @@ pub(crate) async fn act(
         Err(ActError::Conflict(_)) => (Flash::Moved, false),
         Err(error) => return Err(error.into()),
     };
-    let list = format!("/queues/{}", lane.name);
+    let list = format!("/system/queues/{}", lane.name);
     let item_page = format!("{list}/items/{id}");
     let back = match safe_next(&form.back) {
         "/" => list,

@@ -237,6 +237,7 @@ fn facts(job: &Job, now: DateTime<Utc>) -> Vec<Fact> {
         some("Changed", job.n_updated),
         some("Unchanged", job.n_unchanged),
         some("Deleted", job.n_deleted),
+        some("Kept out, as a person deleted them", job.n_kept_out),
         some("Could not be read", words::records_failed(job)),
         some("Failed attempts", job.error_count.into()),
         time("Asked for", Some(job.created_at)),

@@ -89,7 +89,7 @@ pub(crate) async fn show(
     let here = address(lane.name, query.state, query.before.map(|id| id.to_string()).as_deref());
     let older = next.map(|before| address(lane.name, query.state, Some(&before)));
     html(&LanePage {
-        layout: Layout::new(&visitor, now, format!("{} · Queues", lane.name), "/queues"),
+        layout: Layout::new(&visitor, now, format!("{} · Queues", lane.name), "/system/queues"),
         lane: lane.name,
         flash: query.done.in_words(),
         tabs: tabs(&counts, query.state),
@@ -106,7 +106,11 @@ fn address(lane: &str, state: Option<ItemState>, before: Option<&str>) -> String
     let state = state.map(|state| format!("state={state}"));
     let before = before.map(|before| format!("before={before}"));
     let query: Vec<String> = state.into_iter().chain(before).collect();
-    if query.is_empty() { format!("/queues/{lane}") } else { format!("/queues/{lane}?{}", query.join("&")) }
+    if query.is_empty() {
+        format!("/system/queues/{lane}")
+    } else {
+        format!("/system/queues/{lane}?{}", query.join("&"))
+    }
 }
 
 fn tabs(counts: &Counts, current: Option<ItemState>) -> Vec<Tab> {
@@ -136,7 +140,7 @@ impl Row {
         Self {
             id: item.id.clone(),
             name: short(&item.id),
-            href: format!("/queues/{}/items/{}", item.lane, item.id),
+            href: format!("/system/queues/{}/items/{}", item.lane, item.id),
             badge: Badge(item.state.as_str()),
             enqueued: When::new(item.enqueued_at, now),
             attempts: attempts(item),
@@ -173,7 +177,7 @@ pub(super) fn actions(item: &Item) -> Vec<Button> {
                 Action::Skip => "Skip",
                 Action::Cancel => "Cancel",
             },
-            href: format!("/queues/{}/items/{}/{}", item.lane, item.id, action.as_str()),
+            href: format!("/system/queues/{}/items/{}/{}", item.lane, item.id, action.as_str()),
         })
         .collect()
 }
@@ -197,9 +201,9 @@ mod tests {
 
     #[test]
     fn addresses_keep_the_filter_and_drop_what_is_not_set() {
-        assert_eq!(address("upkeep", None, None), "/queues/upkeep");
-        assert_eq!(address("upkeep", Some(ItemState::Dead), None), "/queues/upkeep?state=dead");
-        assert_eq!(address("upkeep", Some(ItemState::Dead), Some("m7")), "/queues/upkeep?state=dead&before=m7");
+        assert_eq!(address("upkeep", None, None), "/system/queues/upkeep");
+        assert_eq!(address("upkeep", Some(ItemState::Dead), None), "/system/queues/upkeep?state=dead");
+        assert_eq!(address("upkeep", Some(ItemState::Dead), Some("m7")), "/system/queues/upkeep?state=dead&before=m7");
     }
 
     #[test]

@@ -16,13 +16,13 @@ use uuid::Uuid;
 use super::flash::flashes;
 use super::home::Tile;
 use super::layout::Layout;
-use super::text::When;
+use super::text::{Figure, When};
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::app::App;
 
-const HERE: &str = "/nodes";
+const HERE: &str = "/system/agents";
 
 #[derive(Template)]
 #[template(path = "nodes.html")]
@@ -81,13 +81,13 @@ pub(crate) async fn show(
     let overview = waiting::overview(&app.env, &visitor).await?;
     let now = app.env.clock.now();
     html(&NodesPage {
-        layout: Layout::new(&visitor, now, "Nodes", HERE),
+        layout: Layout::new(&visitor, now, "Agents", HERE),
         flash: query.done.in_words(),
         tiles: tiles(&overview),
         built_in: if overview.is_built_in_on {
-            "The built-in agent is on: it takes what is everyone's, the work of people who let it work for them, and what others left waiting."
+            "The built-in agent is on. It takes activities that belong to everyone, those of people for whom it works, and those that others left waiting."
         } else {
-            "The built-in agent is off, or no worker runs: everything waits for people's agents."
+            "The built-in agent is off, or no worker is running. Everything waits for people's agents."
         },
         cards: overview.nodes.iter().map(|node| NodeCard::new(node, &overview, now)).collect(),
         has_device: overview
@@ -102,30 +102,37 @@ pub(crate) async fn show(
 
 fn tiles(overview: &Overview) -> Vec<Tile> {
     let claimable = overview.claimable;
-    let count = |n: usize| format!("{}{}", number(n as i64), if claimable.is_more { "+" } else { "" });
-    let parts = [(claimable.global, "everyone's"), (claimable.own, "agents' own"), (claimable.stale, "left by others")];
+    let count = |n: usize| match claimable.is_more {
+        true => Figure::words(format!("{}+", number(n as i64))),
+        false => Figure::new(n as i64),
+    };
+    let parts = [
+        (claimable.global, "for everyone"),
+        (claimable.own, "for their own agents"),
+        (claimable.stale, "left by others"),
+    ];
     let parts: Vec<String> =
         parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, whose)| format!("{} {whose}", number(n as i64))).collect();
     let online = overview.nodes.iter().filter(|node| node.enabled && node.state() != NodeState::Offline);
     let (n_online, hands) = online.fold((0, 0), |(n, hands), node| (n + 1, hands + i64::from(node.concurrency)));
-    let tile = |label, value: String, note: String, tone| Tile { href: "/activities".into(), label, value, note, tone };
+    let tile = |label, value: Figure, note: String, tone| Tile { href: "/inbox".into(), label, value, note, tone };
     vec![
         tile(
-            "Could be claimed now",
+            "Ready for an agent",
             count(claimable.now()),
             if parts.is_empty() { "nothing waits for the agents online".into() } else { parts.join(", ") },
             "",
         ),
-        tile("Wait for their owner", count(claimable.later), "others may take them later".into(), ""),
+        tile("Reserved for their owner", count(claimable.later), "others may take them later".into(), ""),
         tile(
-            "No agent for them",
+            "Without an agent",
             count(claimable.nobody),
             "no suitable agent is online".into(),
-            if claimable.nobody > 0 { "bad" } else { "" },
+            if claimable.nobody > 0 { "warn" } else { "" },
         ),
         tile(
             "Devices online",
-            number(n_online),
+            Figure::new(n_online),
             format!("take {} at once", plural(hands, "activity", "activities")),
             if n_online > 0 { "good" } else { "" },
         ),

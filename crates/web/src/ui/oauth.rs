@@ -86,7 +86,11 @@ pub(crate) async fn callback(
     let env = app.env.clone();
     let returning =
         tokio::spawn(async move { connect::returned(&env, tenant_id, &session, provider, &returned).await });
-    let id = returning.await.map_err(|_| ConnectError::Interrupted)??;
+    let id = match returning.await.map_err(|_| ConnectError::Interrupted)? {
+        Ok(id) => id,
+        // The provider's page says why, and what to do.
+        Err(error) => return super::connect::refused(&app, &visitor, provider, error).await,
+    };
     tracing::info!(source.id = %id, tenant.id = %tenant_id, "{provider} source {id} was connected by key {}", visitor.key_id);
     Ok(Flash::Connected.back(&format!("{HERE}/{id}")))
 }

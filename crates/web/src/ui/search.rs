@@ -9,6 +9,7 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, counted, number};
 use domain::{ClientId, ContactId, Scope};
+use engine::pull::words::facts::type_in_words;
 use engine::searches::{self, Listed as Saved, SavedSearch};
 use serde::Deserialize;
 use store::memory::{Sort, Totals, documents};
@@ -192,10 +193,7 @@ impl Known {
                 None => None,
             };
             let client = match query.client {
-                Some(id) => {
-                    let only = clients::Filter { only: Some(ClientId(id)), limit: 1, ..clients::Filter::default() };
-                    clients::list(tx, only).await?.pop()
-                }
+                Some(id) => clients::name_of(tx, ClientId(id)).await?,
                 None => None,
             };
             Ok(Self {
@@ -204,7 +202,7 @@ impl Known {
                 sources: sources::all(tx).await?,
                 people: people::list(tx, visitor.tenant_id).await?,
                 contact: contact.map(|contact| contact.called()),
-                client: client.map(|client| client.client_name),
+                client,
             })
         });
         Ok(loaded.await?)
@@ -306,7 +304,7 @@ impl Fields {
             is_chosen: chosen == Some(source.id),
         };
         let kind = |kind: String| Choice {
-            label: clipped(&kind, 60),
+            label: clipped(&type_in_words(&kind), 60),
             is_chosen: query.r#type.as_ref() == Some(&kind),
             value: kind,
         };

@@ -85,7 +85,7 @@ pub(crate) async fn show(
     let listed = sessions::list(&app.env, &visitor, visitor.session(), None).await?;
     let own = visitor.person_id.filter(|_| visitor.is_signed_in);
     html(&SessionsPage {
-        layout: Layout::new(&visitor, now, "Sessions", super::people::HERE),
+        layout: Layout::new(&visitor, now, "Sessions", HERE),
         flash: query.done.in_words(),
         sessions: listed.iter().map(|session| Row::new(session, now)).collect(),
         own_page: own.map(|id| format!("{}/{id}", super::people::HERE)),

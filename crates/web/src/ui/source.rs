@@ -13,6 +13,7 @@ use engine::failures::{self, Again};
 use engine::pull::is_named;
 use engine::pull::jobs::Asked;
 use engine::pull::spec::Key;
+use engine::pull::words::facts::type_in_words;
 use engine::pull::words::{cadence, is_synced, next_sync, read_by};
 use engine::sources::{self, NewSource};
 use engine::{ActError, Env};
@@ -144,7 +145,7 @@ pub(crate) async fn show(
         let listed = jobs::list(tx, tenant_id, of_source).await?;
         let failed = store::failures::list(tx, tenant_id, id, FAILURES).await?;
         let n_failed = store::failures::count(tx, tenant_id, id).await?;
-        let events = accounts::events(tx, tenant_id, Some(id), EVENTS).await?;
+        let events = accounts::events(tx, tenant_id, id, EVENTS).await?;
         let counted = forgotten::count(tx, tenant_id, Subject::Source(id)).await?;
         Ok(((counts, newest), spend, listed, (failed, n_failed), events, counted))
     });
@@ -154,7 +155,7 @@ pub(crate) async fn show(
     let (source, may_act) = (&watched.source, visitor.may(Scope::Write) && !watched.is_being_forgotten);
     let failures: Vec<FailureRow> = failed.iter().map(|failure| FailureRow::new(failure, now)).collect();
     html(&SourcePage {
-        layout: Layout::new(&visitor, now, format!("{} · Sources", clipped(&source.name, 60)), HERE),
+        layout: Layout::new(&visitor, now, format!("{} · Accounts", clipped(&source.name, 60)), HERE),
         flash: query.done.in_words(),
         facts: facts(source),
         times: times(source, now),
@@ -162,7 +163,7 @@ pub(crate) async fn show(
         can: Can::new(&app, source),
         forgets: engine::forgetting::counted(&counted),
         may_forget: visitor.may(Scope::Service),
-        types: counts.iter().map(|(kind, n)| (clipped(kind, 60), number(*n))).collect(),
+        types: counts.iter().map(|(kind, n)| (clipped(&type_in_words(kind), 60), number(*n))).collect(),
         documents: newest.iter().map(|document| NewestRow::remembered(document, now)).collect(),
         spend: spend(&spent),
         jobs: listed.iter().map(|job| JobRow::new(&card.provider, job, now)).collect(),
@@ -190,7 +191,7 @@ impl Can {
             disconnect: status != SourceStatus::Disconnected,
             take_key: key,
             needs_key: key.is_some() && is_stopped(source) && reconnect.is_none(),
-            connect_sample: is_sample && is_stopped(source) && app.env.providers.uses_fixtures(),
+            connect_sample: is_sample && is_stopped(source),
             reconnect,
         }
     }

@@ -5,21 +5,21 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, counted, dollars, number};
+use domain::shown::{clipped, counted};
 use domain::{Scope, SourceStatus, Transport};
-use engine::memory::moves::{self, Status};
-use engine::pull::spec::Key;
+use engine::pull::Provider;
+use engine::pull::guide::Mark;
 use engine::pull::words::{self, Condition};
-use engine::pull::{Provider, connect};
 use engine::sources::{NewSource, Watched};
 use serde::Deserialize;
 use store::queue::MOST_COUNTED;
 use store::sources::{Event, Source};
-use store::spend::Month;
 
 use super::card::Doing;
 use super::channels::given;
+use super::connect;
 use super::flash::flashes;
+use super::gallery::of_provider;
 use super::job::{self, sentence};
 use super::layout::Layout;
 use super::source;
@@ -27,10 +27,9 @@ use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::Query;
-use crate::api::usage;
 use crate::app::App;
 
-pub(super) const HERE: &str = "/sources";
+pub(super) const HERE: &str = "/connections/accounts";
 
 #[derive(Template)]
 #[template(path = "sources.html")]
@@ -38,65 +37,9 @@ struct SourcesPage {
     layout: Layout,
     flash: &'static str,
     cards: Vec<SourceCard>,
+    /// Providers that can be connected, each with its own page.
     offers: Vec<Offer>,
-    /// The model that search uses; none before anything was remembered.
-    model: Option<ModelPanel>,
-    /// The cost of a service's vectors, the newest month first; none: nothing was paid for.
-    months: Vec<MonthRow>,
-    /// The most that they may cost in a month; empty: there is no cap.
-    cap: String,
-    /// The reason why the last try to connect failed, if one did.
-    trouble: String,
-    is_operator: bool,
     may_act: bool,
-    csrf: String,
-}
-
-/// The model that search uses, and how far the memory is on its way to another one.
-struct ModelPanel {
-    /// Whole sentences.
-    story: String,
-    percent: Option<i64>,
-}
-
-impl ModelPanel {
-    fn new(status: &Status) -> Self {
-        let model = &status.placed.model;
-        let mut story = match &status.moving {
-            Some(moving) => format!("This memory {}.", moves::in_words(moving)),
-            None if status.can_be_asked => format!("Search uses the model {model}."),
-            None => format!("Search goes by keyword alone: no embedder here has the model {model} of its vectors."),
-        };
-        if let Some(lang) = &status.placed.lang {
-            story += &format!(" The language of its texts is {lang}.");
-        }
-        Self { story, percent: status.moving.as_ref().and_then(moves::percent) }
-    }
-}
-
-/// One month of one model.
-struct MonthRow {
-    key: String,
-    month: String,
-    model: String,
-    documents: String,
-    tokens: String,
-    cost: String,
-    per_thousand: String,
-}
-
-impl MonthRow {
-    fn new(month: &Month) -> Self {
-        Self {
-            key: format!("{} {}", month.month, month.model),
-            month: month.month.format("%B %Y").to_string(),
-            model: month.model.clone(),
-            documents: number(month.documents),
-            tokens: number(month.tokens),
-            cost: dollars(month.cost_micros),
-            per_thousand: month.per_thousand().map(dollars).unwrap_or_default(),
-        }
-    }
 }
 
 /// A source in few words.
@@ -145,7 +88,7 @@ impl SourceCard {
             provider_id: source.provider.clone(),
             account: clipped(source.account.as_deref().unwrap_or_default(), 80),
             by: if source.transport == Transport::Rest { "" } else { words::read_by(source) },
-            health: words::Health::new(who, source, job.as_ref(), *is_being_forgotten).into(),
+            health: explained(app, source, words::Health::new(who, source, job.as_ref(), *is_being_forgotten)).into(),
             documents: match source.n_documents {
                 1 => "1 document".into(),
                 n => format!("{} documents", counted(n, MOST_COUNTED)),
@@ -160,6 +103,16 @@ impl SourceCard {
             reconnect: reconnect(app, source).filter(|_| is_stopped(source) && !is_being_forgotten),
             doing: live.map(|job| (format!("/jobs/{}", job.id), job::doing(job, now))),
         }
+    }
+}
+
+/// The provider's own advice goes before the general one.
+fn explained(app: &App, source: &Source, health: words::Health) -> words::Health {
+    let provider = app.env.providers.named(&source.provider).ok();
+    let is_refused = matches!(health.condition, Condition::Reconnect | Condition::Refused);
+    match provider.filter(|_| is_refused).and_then(|provider| words::advice(provider, source)) {
+        Some(advice) => words::Health { todo: advice.todo.to_owned(), ..health },
+        None => health,
     }
 }
 
@@ -203,8 +156,6 @@ pub(super) struct EventRow {
     pub tone: &'static str,
     pub what: String,
     pub at: When,
-    pub source: String,
-    pub href: String,
     pub job: Option<String>,
 }
 
@@ -219,8 +170,6 @@ impl EventRow {
             },
             what: clipped(&event.what, 500),
             at: When::new(event.at, now),
-            source: clipped(&event.source_name, 60),
-            href: format!("{HERE}/{}", event.source_id),
             job: event.job_id.map(|id| format!("/jobs/{id}")),
         }
     }
@@ -234,48 +183,16 @@ pub(super) fn providers(app: &App) -> String {
 
 /// A provider that can be connected.
 struct Offer {
-    provider: Provider,
+    href: String,
     name: &'static str,
     brings: &'static str,
-    /// A link to the provider's consent page; none while our app there is not set up.
-    connect: Option<String>,
-    /// A link to connect it through the MCP server that the settings name.
-    connect_mcp: Option<String>,
-    /// The fields for a key; none where there are no keys.
-    key: Option<&'static Key>,
-    /// The steps that create our app there; none where there is no such app.
-    setup: Option<Setup>,
-    has_samples: bool,
-}
-
-/// The steps that create our app at a provider.
-struct Setup {
-    words: String,
-    redirect_uri: String,
-    /// The names of the two settings.
-    settings: [&'static str; 2],
+    mark: Mark,
 }
 
 impl Offer {
-    fn new(app: &App, provider: Provider) -> Self {
-        let providers = &app.env.providers;
-        let is_set_up = providers.app(provider).is_some();
-        let has_mcp = !providers.uses_fixtures() && providers.connector(provider, Transport::Mcp).is_some();
-        let address = format!("/oauth/{provider}/authorize");
-        Self {
-            provider,
-            name: provider.label,
-            brings: provider.brings,
-            connect_mcp: (is_set_up && has_mcp).then(|| format!("{address}?transport=mcp")),
-            connect: is_set_up.then_some(address),
-            key: provider.key.as_ref(),
-            setup: provider.oauth.as_ref().map(|oauth| Setup {
-                words: format!("{}.", sentence(oauth.setup)),
-                redirect_uri: connect::redirect_uri(&app.env, provider),
-                settings: [oauth.client_id.env, oauth.client_secret.env],
-            }),
-            has_samples: providers.uses_fixtures() && provider.has_samples(),
-        }
+    fn new(provider: Provider) -> Self {
+        let (name, brings, mark) = (provider.label, provider.brings, provider.guide.mark);
+        Self { href: of_provider(provider), name, brings, mark }
     }
 }
 
@@ -296,26 +213,14 @@ pub(crate) async fn show(
     visitor: Visitor,
     Query(query): Query<SourcesQuery>,
 ) -> Result<Response, ApiError> {
-    page(&app, &visitor, query.done, String::new()).await
-}
-
-async fn page(app: &App, visitor: &Visitor, flash: Flash, trouble: String) -> Result<Response, ApiError> {
-    let watched = engine::sources::watch(&app.env, visitor, None).await?;
-    let months = usage::load(app, visitor).await?;
-    let memory = moves::own(&app.env, visitor).await?;
+    let watched = engine::sources::watch(&app.env, &visitor, None).await?;
     let now = app.env.clock.now();
     let page = SourcesPage {
-        layout: Layout::new(visitor, now, "Sources", HERE),
-        flash: flash.in_words(),
-        cards: watched.iter().map(|watched| SourceCard::new(app, watched, now)).collect(),
-        offers: app.env.providers.all().iter().map(|provider| Offer::new(app, provider)).collect(),
-        model: memory.as_ref().map(ModelPanel::new),
-        months: months.iter().map(MonthRow::new).collect(),
-        cap: app.env.config.embed_cap_micros().map(dollars).unwrap_or_default(),
-        trouble,
-        is_operator: visitor.operates(),
+        layout: Layout::new(&visitor, now, "Accounts", HERE),
+        flash: query.done.in_words(),
+        cards: watched.iter().map(|watched| SourceCard::new(&app, watched, now)).collect(),
+        offers: app.env.providers.all().iter().copied().map(Offer::new).collect(),
         may_act: visitor.may(Scope::Write),
-        csrf: visitor.csrf(),
     };
     Ok(html(&page)?.into_response())
 }
@@ -329,39 +234,28 @@ pub(crate) struct ConnectForm {
     sample: Option<String>,
 }
 
-/// Connects by a key, or sample data; with something wrong about it, the page comes back and says what.
+/// Connects by a key, or sample data. If something is wrong about it, the provider's page says what, and what to do.
 pub(crate) async fn connect(
     State(app): State<App>,
     Posted { caller, form }: Posted<ConnectForm>,
 ) -> Result<Response, ApiError> {
     caller.need(Scope::Write)?;
-    let (provider, fixtures) = (form.provider, form.sample.is_some());
+    let provider = app.env.providers.named(&form.provider).map_err(|_| ApiError::NotFound("page"))?;
+    let fixtures = form.sample.is_some();
     let key = given(form.key).filter(|_| !fixtures);
     if key.is_none() && !fixtures {
-        let of = app.env.providers.named(&provider).ok().and_then(|provider| provider.key.as_ref());
-        let what = of.map_or_else(|| "enter a key".to_owned(), |key| format!("enter the key of {}", key.of));
-        return refused(&app, caller, StatusCode::BAD_REQUEST, &what).await;
+        let what = provider
+            .key
+            .as_ref()
+            .map_or_else(|| "enter a key".to_owned(), |key| format!("enter the key of {}", key.of));
+        let visitor = Visitor(caller);
+        return connect::refused_with(&app, &visitor, provider, StatusCode::BAD_REQUEST, &what, None).await;
     }
-    let new = NewSource { provider, key, fixtures, transport: None, replaces: None };
-    match engine::sources::connect(&app.env, &caller, new).await.map_err(ApiError::from) {
+    let new = NewSource { provider: form.provider, key, fixtures, transport: None, replaces: None };
+    match engine::sources::connect(&app.env, &caller, new).await {
         Ok(id) => Ok(source::Flash::Connected.back(&format!("{HERE}/{id}"))),
-        Err(ApiError::Malformed(status, what) | ApiError::NotConnected(status, what)) => {
-            refused(&app, caller, status, &what).await
-        }
-        Err(error) => Err(error),
+        Err(error) => connect::refused(&app, &Visitor(caller), provider, error).await,
     }
-}
-
-async fn refused(
-    app: &App,
-    caller: crate::api::auth::Caller,
-    status: StatusCode,
-    what: &str,
-) -> Result<Response, ApiError> {
-    let trouble = format!("It was not connected: {}.", clipped(what, 300).trim_end_matches('.'));
-    let mut response = page(app, &Visitor(caller), Flash::Nothing, trouble).await?;
-    *response.status_mut() = status;
-    Ok(response)
 }
 
 #[cfg(test)]
@@ -419,6 +313,7 @@ pub(super) mod tests {
             n_updated: 0,
             n_unchanged: 0,
             n_deleted: 0,
+            n_kept_out: 0,
             checkpoint_data: json!({}),
             error_message: None,
             error_details: json!([]),

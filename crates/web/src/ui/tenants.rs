@@ -43,7 +43,7 @@ fn state(tenant: &Tenant) -> &'static str {
 }
 
 /// Others are told that there is no such page.
-fn operating(visitor: &domain::Caller) -> Result<(), ApiError> {
+pub(super) fn operating(visitor: &domain::Caller) -> Result<(), ApiError> {
     if visitor.operates() { Ok(()) } else { Err(ApiError::NotFound("page")) }
 }
 

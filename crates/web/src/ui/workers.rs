@@ -55,7 +55,7 @@ struct LaneLine {
 
 pub(crate) async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiError> {
     let now = app.env.clock.now();
-    let layout = Layout::new(&visitor, now, "Workers", "/workers");
+    let layout = Layout::new(&visitor, now, "Workers", "/system/workers");
     if !visitor.operates() {
         let page = WorkersPage { layout, is_operator: false, running: Vec::new(), gone: Vec::new() };
         return Ok((StatusCode::FORBIDDEN, html(&page)?).into_response());

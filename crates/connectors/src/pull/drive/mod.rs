@@ -3,6 +3,7 @@
 
 mod complaint;
 mod export;
+mod guide;
 mod map;
 mod spec;
 mod tools;

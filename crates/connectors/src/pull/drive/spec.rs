@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::complaint::complaint;
-use super::{AT_ONCE, Drive, map, tools};
+use super::{AT_ONCE, Drive, guide, map, tools};
 use crate::Http;
 use crate::pull::http::Api;
 use crate::pull::settings::{Setting, Settings};
-use crate::pull::spec::{ClientProof, FirstSync, Kind, Mcp, Oauth, ProviderSpec, Sample};
+use crate::pull::spec::{ClientProof, FirstSync, Kind, Labels, Mcp, Oauth, ProviderSpec, Sample};
 use crate::pull::{Connector, Limit};
 
 /// Drive counts in units. The cost of a method is not published, and the older allowance is in requests, so a request is one unit.
@@ -78,6 +78,11 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     has_complete_deltas: true,
     hides_long_quota: false,
     clients: &[],
+    labels: Labels {
+        types: &[(map::DOC, "Google document"), (map::SHEET, "Google sheet")],
+        facts: &[],
+        value: |_, _| None,
+    },
     address_fields: &[],
     complaint,
     hidden_complaint: None,
@@ -89,6 +94,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         limits: &[&REQUESTS],
     }),
     rest,
+    guide: guide::GUIDE,
 };
 
 /// A file in the bin, or of a type that is not read.

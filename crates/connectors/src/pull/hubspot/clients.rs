@@ -21,6 +21,8 @@ pub(super) fn contact(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts
         .or_else(|| property("email"))?;
 
     let mut facts = Facts::new(client_name);
+    facts.person(property("company"), ids.clone());
+    facts.email(property("email"));
     if let Some((industry, from)) = of_company("industry") {
         facts.industry(industry, from);
     }
@@ -32,6 +34,7 @@ pub(super) fn contact(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts
 pub(super) fn company(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts> {
     let property = |name: &str| property(&own, name);
     let mut facts = Facts::new(property("name").or_else(|| property("domain"))?);
+    facts.domain(property("domain"));
     if let Some(industry) = property("industry") {
         facts.industry(industry, own.external_id);
     }
@@ -82,6 +85,7 @@ fn property(told: &Told<'_>, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use domain::matching::{Identity, Kind};
     use serde_json::json;
 
     use super::super::map;
@@ -127,6 +131,13 @@ mod tests {
         assert_eq!(Value::Object(facts.key_facts.clone()), json!({ "contact_role": "CTO", "lifecycle": "lead" }));
         assert_eq!(evidence(&facts, "industry"), ["company:9"]);
         assert_eq!(evidence(&facts, "contact_role"), ["contact:51"]);
+        let expected = Identity {
+            kind: Kind::Person,
+            names: vec!["Acme".into()],
+            of: vec!["company:9".into()],
+            ..Identity::default()
+        };
+        assert_eq!(facts.identity, expected);
     }
 
     #[test]
@@ -169,6 +180,7 @@ mod tests {
         assert_eq!(evidence(&facts, "open_deals"), ["deal:12", "deal:9", "deal:10", "deal:11"]);
         assert_eq!(evidence(&facts, "deal_stage"), ["deal:11"]);
         assert_eq!(evidence(&facts, "summary"), ["company:9"]);
+        assert_eq!(facts.identity.domains, ["acme.example"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::labels;
 use crate::pull::record::{self, Fields};
 use crate::pull::{Failed, Item, RawItem};
 
@@ -122,6 +123,8 @@ pub(in crate::pull) fn item(raw: RawItem) -> Item {
         return record::buried(raw, if is_client { vec![itself] } else { Vec::new() });
     }
     let said = |property: &str| record::said(&raw.payload, &format!("/properties/{property}"));
+    // A code in words, as HubSpot's own pages have it.
+    let told = |property: &str, field: &str| said(property).map(|code| labels::value(field, &code).unwrap_or(code));
     let (title, text) = match raw.document_type {
         "hubspot.contact" => {
             let name = [said("firstname"), said("lastname")].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -131,7 +134,7 @@ pub(in crate::pull) fn item(raw: RawItem) -> Item {
                 ("Email", said("email")),
                 ("Company", said("company")),
                 ("Job title", said("jobtitle")),
-                ("Lifecycle stage", said("lifecyclestage")),
+                ("Lifecycle stage", told("lifecyclestage", "lifecycle")),
             ]);
             (name.or_else(|| said("email")), text)
         }
@@ -139,7 +142,7 @@ pub(in crate::pull) fn item(raw: RawItem) -> Item {
             let text = record::lines(&[
                 ("Company", said("name")),
                 ("Domain", said("domain")),
-                ("Industry", said("industry")),
+                ("Industry", told("industry", "industry")),
                 ("Employees", said("numberofemployees")),
                 ("Annual revenue", said("annualrevenue")),
                 ("Description", said("description")),
@@ -150,9 +153,9 @@ pub(in crate::pull) fn item(raw: RawItem) -> Item {
             let text = record::lines(&[
                 ("Deal", said("dealname")),
                 ("Amount", said("amount")),
-                ("Stage", said("dealstage")),
+                ("Stage", told("dealstage", "deal_stage")),
                 ("Close date", said("closedate")),
-                ("Pipeline", said("pipeline")),
+                ("Pipeline", told("pipeline", "pipeline")),
             ]);
             (said("dealname"), text)
         }
@@ -227,14 +230,14 @@ mod tests {
                 "contact",
                 contact(),
                 Some("Ana Diaz"),
-                "Name: Ana Diaz\nEmail: ana@acme.example\nLifecycle stage: customer",
+                "Name: Ana Diaz\nEmail: ana@acme.example\nLifecycle stage: Customer",
                 &["contact:51", "company:12", "company:9"][..],
             ),
             (
                 "company",
                 company,
                 Some("Acme"),
-                "Company: Acme\nDomain: acme.example\nIndustry: RETAIL\nEmployees: 250\nAnnual revenue: 1000000\n\
+                "Company: Acme\nDomain: acme.example\nIndustry: Retail\nEmployees: 250\nAnnual revenue: 1000000\n\
                  Description: Makes\neverything.",
                 &["company:9"][..],
             ),
@@ -242,7 +245,7 @@ mod tests {
                 "deal",
                 deal,
                 Some("Anvils"),
-                "Deal: Anvils\nAmount: 1200.50\nStage: qualifiedtobuy\nClose date: 2026-12-01T00:00:00Z\nPipeline: default",
+                "Deal: Anvils\nAmount: 1200.50\nStage: Qualified to buy\nClose date: 2026-12-01T00:00:00Z\nPipeline: Sales pipeline",
                 &["company:9"][..],
             ),
             (

@@ -3,6 +3,8 @@
 
 mod clients;
 mod complaint;
+mod guide;
+mod labels;
 pub(super) mod map;
 mod spec;
 mod tools;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::complaint::{complaint, refusal};
-use super::{Hubspot, clients, map, tools};
+use super::{Hubspot, clients, guide, labels, map, tools};
 use crate::Http;
 use crate::pull::http::Api;
 use crate::pull::settings::{Setting, Settings};
@@ -98,6 +98,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         ("hubspot.company", Says::IsClient(clients::company)),
         ("hubspot.deal", Says::IsOfClients),
     ],
+    labels: labels::LABELS,
     address_fields: &[],
     complaint,
     hidden_complaint: None,
@@ -109,6 +110,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         limits: &[&GENERAL],
     }),
     rest,
+    guide: guide::GUIDE,
 };
 
 const fn sample(pages: &'static str) -> Sample {

@@ -3,6 +3,7 @@
 
 mod clients;
 mod complaint;
+mod guide;
 mod map;
 mod spec;
 mod tools;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::complaint::{complaint, hidden_complaint};
-use super::{Quickbooks, clients, map, tools};
+use super::{Quickbooks, clients, guide, map, tools};
 use crate::Http;
 use crate::pull::http::Api;
 use crate::pull::settings::{Setting, Settings};
-use crate::pull::spec::{ClientProof, Kind, Mcp, Oauth, ProviderSpec, Sample, Says};
+use crate::pull::spec::{ClientProof, Kind, Labels, Mcp, Oauth, ProviderSpec, Sample, Says};
 use crate::pull::{Connector, Limit};
 
 /// QuickBooks allows 10 requests a second and 500 a minute; both limits leave some room.
@@ -91,6 +91,16 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     has_complete_deltas: false,
     hides_long_quota: true,
     clients: &[("quickbooks.customer", Says::IsClient(clients::customer)), ("quickbooks.invoice", Says::IsOfClients)],
+    labels: Labels {
+        types: &[("quickbooks.customer", "QuickBooks customer"), ("quickbooks.invoice", "QuickBooks invoice")],
+        facts: &[
+            ("ar_balance", "Open balance"),
+            ("total_lifetime_value", "Billed in all"),
+            ("invoice_history", "Latest invoices"),
+            ("open_invoices", "Unpaid invoices"),
+        ],
+        value: |_, _| None,
+    },
     address_fields: &map::ADDRESS,
     complaint,
     hidden_complaint: Some(hidden_complaint),
@@ -102,6 +112,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         limits: &[&SECOND, &MINUTE],
     }),
     rest,
+    guide: guide::GUIDE,
 };
 
 fn rest(http: &Http, settings: &Settings) -> Arc<dyn Connector> {

@@ -215,6 +215,7 @@ pub(super) fn short(error: &PullError) -> String {
         PullError::Unauthorized { .. } => "token",
         PullError::Forbidden { .. } => "refused",
         PullError::Passing(_) => "passing",
+        PullError::Ours(_) => "ours",
         PullError::Unreadable { .. } => "unreadable",
         PullError::CursorLost(_) => "lost",
     };

@@ -4,7 +4,7 @@ use super::Malformed;
 use super::fields::quoted;
 
 /// Names that only we write: a sender's would be taken for ours. Theirs are kept under `sent`.
-const RESERVED: [&str; 7] = ["recovery_count", "retry_count", "error", "from_key", "to_key", "attachments", "sent"];
+pub const RESERVED: [&str; 7] = ["recovery_count", "retry_count", "error", "from_key", "to_key", "attachments", "sent"];
 
 /// A JSON object under construction.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 //! the demonstration's story and examples in texts.
 
 pub mod generic;
+mod guide;
 pub mod postmark;
 pub mod twilio;
 
@@ -14,6 +15,7 @@ use domain::{ChannelId, Secret};
 use serde_json::Value;
 use store::channels::{Proofs, Secrets};
 
+pub use self::guide::{ChannelGuide, GivenSecret, Sender, explain};
 use super::guard::{KeyMaterial, Verifier};
 use super::normalise::{Malformed, Normal, Sent};
 
@@ -57,6 +59,8 @@ pub struct ChannelSpec {
     /// The credentials for a recording that an activity names, by the activity's metadata. They go to the named domain alone.
     pub recording_login: fn(metadata: &Value, proofs: &Proofs) -> Option<Basic>,
     pub told: Told,
+    /// The words and the mark for a person who sets a channel up.
+    pub guide: ChannelGuide,
 }
 
 /// One secret of a channel.
@@ -143,12 +147,8 @@ pub type Sign = fn(&Sending, &[u8]) -> Option<String>;
 
 /// Texts for people.
 pub struct Told {
-    /// About the secret, in the dialog that adds a channel.
-    pub secret_hint: &'static str,
     /// The field for a new secret at a rotation, with a remark. None: people give none.
     pub new_secret: Option<(&'static str, &'static str)>,
-    /// Why to keep the URL private; follows a colon.
-    pub url_warning: &'static str,
     /// Below the secrets on the channel's page.
     pub keep_private: &'static str,
     /// On the command line, once there is a channel.

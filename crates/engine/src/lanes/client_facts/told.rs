@@ -5,8 +5,7 @@ use connectors::pull::ClientFacts;
 use domain::shown::money;
 use serde_json::Value;
 
-use super::label;
-use crate::pull::words::facts;
+use crate::pull::words::facts as words;
 
 /// Unpaid invoices that are told one by one.
 const MOST_TOLD: usize = 5;
@@ -22,10 +21,12 @@ pub(super) fn owes(facts: &ClientFacts) -> bool {
 /// A client's text on this day: sentences about money first, then its other facts, a line each.
 pub(super) fn in_words(facts: &ClientFacts, today: NaiveDate) -> String {
     let mut lines = about_money(facts, today);
-    lines.extend(facts.industry.as_ref().map(|industry| format!("Industry: {industry}")));
+    lines.extend(
+        facts.industry.as_ref().map(|industry| format!("Industry: {}", words::value_in_words("industry", industry))),
+    );
     lines.extend(facts.summary.clone());
     let rest = facts.key_facts.iter().filter(|(fact, _)| !TOLD.contains(&fact.as_str()));
-    lines.extend(rest.map(|(fact, value)| format!("{}: {}", label(fact), facts::in_words(fact, value))));
+    lines.extend(rest.map(|(fact, value)| format!("{}: {}", words::label(fact), words::in_words(fact, value))));
     lines.join("\n")
 }
 
@@ -99,7 +100,8 @@ mod tests {
     fn client(key_facts: Value) -> ClientFacts {
         let Value::Object(key_facts) = key_facts else { panic!("no object") };
         let client_name = "Copperline".to_owned();
-        ClientFacts { client_name, industry: None, summary: None, key_facts, evidence: Vec::new() }
+        let identity = domain::matching::Identity::default();
+        ClientFacts { client_name, industry: None, summary: None, key_facts, evidence: Vec::new(), identity }
     }
 
     fn day(text: &str) -> NaiveDate {
@@ -134,7 +136,7 @@ mod tests {
             (json!({ "ar_balance": 12.5 }), "Copperline owes us money: it owes 12.50."),
             (json!({ "ar_balance": 0, "currency": "USD" }), "Copperline has paid everything."),
             (json!({ "ar_balance": -20, "currency": "USD" }), "Copperline has a credit of 20 USD."),
-            (json!({ "lifecycle": "lead" }), "Lifecycle: lead"),
+            (json!({ "lifecycle": "lead" }), "Lifecycle stage: Lead"),
         ] {
             assert_eq!(in_words(&client(facts), november), text);
         }

@@ -59,6 +59,7 @@ impl Run<'_> {
                 let row = [(UNREADABLE.to_owned(), what.clone(), json!({ "raw": raw }))];
                 self.failed("unreadable", &what, &row).await
             }
+            PullError::Ours(what) => self.note_ours(Fault::Away(anyhow!(what))).await,
             PullError::Passing(what) => self.failed("provider", &what, &[]).await,
             PullError::CursorLost(what) => self.failed("cursor", what, &[]).await,
             PullError::Unauthorized { .. } => self.failed("unauthorized", &words, &[]).await,

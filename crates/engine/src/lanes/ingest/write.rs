@@ -102,6 +102,7 @@ fn progress(batch: &Batch, n_failed: usize) -> Progress {
         updated: count(&[Change::Updated]),
         unchanged: count(&[Change::Unchanged, Change::Superseded]),
         deleted: count(&[Change::Deleted]),
+        kept_out: count(&[Change::KeptOut]),
         failed: i64::try_from(n_failed).unwrap_or(i64::MAX),
         spent: batch.spent,
     }

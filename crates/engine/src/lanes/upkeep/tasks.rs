@@ -10,7 +10,7 @@ use crate::lanes::client_facts::ClientFactsOf;
 use crate::lanes::embed::Embed;
 use crate::lanes::reembed::Reembed;
 use crate::work::Lane as _;
-use crate::{Env, activities, health, lanes, memory, pull, workers};
+use crate::{Env, activities, clients, health, lanes, memory, pull, workers};
 
 /// Removes what has outlived its retention. A rule that fails is told after all others have run.
 pub(super) async fn remove_outlived(env: &Env) -> Result<(), Fault> {
@@ -69,14 +69,14 @@ pub(super) async fn build_indexes(env: &Env) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Starts the syncs whose time has come, and has clients derived that were marked by a job which never came to its end.
+/// Starts the syncs whose time has come, has clients derived that were marked by a job which never came to its end, and matches those that wait for it.
 pub(super) async fn start_syncs(env: &Env) -> Result<(), Fault> {
     let started = pull::jobs::sync_due(env).await?;
     if started > 0 {
         tracing::info!("{started} syncs were due");
     }
     let mut conn = env.db.acquire().await?;
-    let neglected = store::clients::neglected(&mut conn, env.clock.sql()).await?;
+    let neglected = store::clients::derived::neglected(&mut conn, env.clock.sql()).await?;
     drop(conn);
     let queue = queue::Queue::new(ClientFactsOf::NAME)?;
     for (tenant_id, source_id) in neglected {
@@ -89,7 +89,7 @@ pub(super) async fn start_syncs(env: &Env) -> Result<(), Fault> {
         }
         tx.commit().await?;
     }
-    Ok(())
+    clients::matching::match_all(env).await
 }
 
 /// Gives others what workers held that were silent for ten heartbeats: machines that went away with their sessions open.

@@ -42,6 +42,9 @@ pub enum Change {
     /// A newer version is stored, or a newer version deleted it.
     Superseded,
     Deleted,
+    /// A person deleted the document: nothing was written, and it stays deleted.
+    #[serde(rename = "kept_out")]
+    KeptOut,
 }
 
 impl Change {
@@ -52,6 +55,7 @@ impl Change {
             Self::Unchanged => "unchanged",
             Self::Superseded => "superseded",
             Self::Deleted => "deleted",
+            Self::KeptOut => "kept_out",
         }
     }
 }

@@ -190,6 +190,7 @@ impl<'a> Step<'a> {
 fn change(seen: Option<&Seen>, normal: &Normal, is_label: impl Fn(&str) -> bool) -> Change {
     let is_deleted = normal.record.is_deleted;
     match seen {
+        Some(seen) if seen.is_removed => Change::KeptOut,
         Some(seen) if normal::is_newer(seen.source_version, normal.record.source_version) => Change::Superseded,
         Some(seen) if is_deleted && seen.is_deleted => Change::Unchanged,
         _ if is_deleted => Change::Deleted,
@@ -227,6 +228,7 @@ mod tests {
             revision: 1,
             n_chunks: i32::from(!is_deleted),
             is_deleted,
+            is_removed: false,
         }
     }
 
@@ -246,9 +248,16 @@ mod tests {
             ("deleted again", Some(stored("", 2, true, None)), record("", 3, true), Change::Unchanged),
             ("late for a deletion", Some(stored("", 2, true, None)), record("one", 1, false), Change::Superseded),
             ("back after a deletion", Some(stored("", 2, true, None)), record("one", 3, false), Change::Updated),
+            ("deleted by a person", Some(removed(2)), record("one", 3, false), Change::KeptOut),
+            ("deleted by a person, and late", Some(removed(2)), record("one", 1, false), Change::KeptOut),
+            ("deleted by a person and its source", Some(removed(2)), record("", 3, true), Change::KeptOut),
         ] {
             assert_eq!(change(seen.as_ref(), &came, |model| model == "fast_256"), expected, "{what}");
         }
+    }
+
+    fn removed(version: i64) -> Seen {
+        Seen { is_removed: true, ..stored("", version, true, None) }
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(super) async fn write(
     if let Some(also) = also {
         also.settle(tx, &also.spent()).await?;
     }
-    if plan.steps.iter().any(|step| !matches!(step.change, Change::Unchanged | Change::Superseded)) {
+    if plan.steps.iter().any(|step| !matches!(step.change, Change::Unchanged | Change::Superseded | Change::KeptOut)) {
         tx.notify(Notice {
             tenant_id: Some(plan.tenant_id),
             kind: "documents".into(),
@@ -158,7 +158,7 @@ async fn write_chunks(
 async fn replace_mentions(tx: &mut Tx, plan: &Plan<'_>, touched: &[Uuid]) -> Result<(), Fault> {
     let is_written = |step: &&Step| match step.change {
         Change::Unchanged => touched.contains(&step.id.0),
-        Change::Superseded => false,
+        Change::Superseded | Change::KeptOut => false,
         Change::Created | Change::Updated | Change::Deleted => true,
     };
     let records = plan.steps.iter().filter(is_written).map(|step| &step.normal.record);

@@ -1,10 +1,9 @@
-//! The facts about a client, in the order and the words in which people read it.
+//! The facts about a client, in the order and the words in which people read it. The words for a provider's codes come with its description.
 
 use connectors::pull::ALL;
-use domain::shown::money;
+use domain::shown::{capitalised, day, money_in};
+use domain::{ActivityType, DocumentType};
 use serde_json::{Map, Value};
-
-use crate::lanes::client_facts::said;
 
 /// The order of facts: identity, prospects, money owed, address.
 const ORDER: [&str; 16] = [
@@ -31,55 +30,104 @@ pub fn place(fact: &str) -> usize {
     ORDER.iter().position(|known| *known == fact).unwrap_or(ORDER.len())
 }
 
-/// A client's derived facts.
-pub fn in_order(facts: &Value) -> Vec<(&str, &Value)> {
-    let mut all: Vec<(&str, &Value)> =
-        facts.as_object().into_iter().flatten().map(|(fact, value)| (fact.as_str(), value)).collect();
-    all.sort_by_key(|(fact, _)| place(fact));
-    all
+/// A fact's name: `open_deals` is "Open deals".
+pub fn label(fact: &str) -> String {
+    let known = ALL.iter().flat_map(|provider| provider.labels.facts).find(|(known, _)| *known == fact);
+    known.map_or_else(|| capitalised(&fact.replace('_', " ")), |(_, label)| (*label).to_owned())
+}
+
+/// The type of a document: "HubSpot contact", "E-mail".
+pub fn document_type(document_type: &DocumentType) -> String {
+    match document_type {
+        DocumentType::Note => "Note".into(),
+        DocumentType::File => "File".into(),
+        DocumentType::Client => "Client".into(),
+        DocumentType::Activity(ActivityType::Sms) => "Text message".into(),
+        DocumentType::Activity(ActivityType::Email) => "E-mail".into(),
+        DocumentType::Activity(other) => capitalised(&other.to_string().replace('_', " ")),
+        DocumentType::Record { provider, kind } => {
+            let spelled = document_type.to_string();
+            let known = ALL.iter().flat_map(|provider| provider.labels.types).find(|(known, _)| *known == spelled);
+            let in_words = || format!("{} {kind}", capitalised(provider)).replace(['_', '.'], " ");
+            known.map_or_else(in_words, |(_, label)| (*label).to_owned())
+        }
+    }
+}
+
+/// The same of a type as it is spelled; anything else is left as it is.
+pub fn type_in_words(spelled: &str) -> String {
+    spelled.parse().map_or_else(|_| spelled.to_owned(), |known| document_type(&known))
+}
+
+/// The word for a code that a provider gives as the value of a fact; a value that is its own word is left as it is.
+pub fn value_in_words(fact: &str, value: &str) -> String {
+    ALL.iter().find_map(|provider| (provider.labels.value)(fact, value)).unwrap_or_else(|| value.to_owned())
 }
 
 /// A fact's value.
 pub fn in_words(fact: &str, value: &Value) -> String {
-    let sum = match fact {
-        "revenue" | "employees" | "deal_amount" | "ar_balance" | "total_lifetime_value" => money(value),
-        _ => None,
-    };
     let each =
         |one: fn(&Value) -> String| value.as_array().map(|all| all.iter().map(one).collect::<Vec<_>>().join("; "));
-    let listed = match fact {
+    let told = match fact {
+        "revenue" | "employees" | "deal_amount" | "ar_balance" | "total_lifetime_value" => match value {
+            Value::Array(sums) => Some(sums.iter().map(sum_of).collect::<Vec<_>>().join(" and ")),
+            one => Some(money_in(one, None)),
+        },
         "open_deals" => each(deal),
         "invoice_history" | "open_invoices" => each(invoice),
         _ => None,
     };
     match value {
         Value::Object(parts) if fact == "billing_address" => address(parts),
-        _ => listed.or(sum).unwrap_or_else(|| said(value)),
+        Value::Object(_) if fact == "ar_balance" || fact == "total_lifetime_value" => sum_of(value),
+        Value::String(text) if told.is_none() => value_in_words(fact, text),
+        _ => told.unwrap_or_else(|| said(value)),
+    }
+}
+
+/// `{amount, currency}`.
+fn sum_of(sum: &Value) -> String {
+    money_in(&sum["amount"], sum["currency"].as_str())
+}
+
+/// Any value on one line.
+pub fn said(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(said).collect::<Vec<_>>().join("; "),
+        Value::Object(fields) => {
+            let parts = fields.values().filter(|value| !value.is_null()).map(said).filter(|part| !part.is_empty());
+            parts.collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
     }
 }
 
 fn deal(deal: &Value) -> String {
-    told(&[said(&deal["name"]), sum(&deal["amount"]), said(&deal["stage"]), before("closes", &deal["close_date"])])
+    let stage = value_in_words("deal_stage", &said(&deal["stage"]));
+    told(&[said(&deal["name"]), sum(deal, "amount"), stage, before("closes", &deal["close_date"])])
 }
 
 fn invoice(invoice: &Value) -> String {
-    let open = Some(sum(&invoice["balance"])).filter(|open| !open.is_empty() && open != "0");
-    let open = open.map(|open| format!("{open} of it open")).unwrap_or_default();
-    told(&[said(&invoice["doc_number"]), sum(&invoice["total"]), open, before("due", &invoice["due_date"])])
+    let is_open = invoice["balance"].as_f64().is_some_and(|open| open != 0.0);
+    let open = if is_open { format!("{} of it open", sum(invoice, "balance")) } else { String::new() };
+    told(&[said(&invoice["doc_number"]), sum(invoice, "total"), open, before("due", &invoice["due_date"])])
 }
 
 fn told(parts: &[String]) -> String {
     parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-fn sum(value: &Value) -> String {
-    money(value).unwrap_or_else(|| said(value))
+/// A sum of an item, in the item's currency if it names one.
+pub fn sum(item: &Value, field: &str) -> String {
+    money_in(&item[field], item["currency"].as_str())
 }
 
 /// A day, with a word before it; nothing where there is none.
-fn before(word: &str, day: &Value) -> String {
-    let day: String = said(day).chars().take(10).collect(); // some give the time of day as well
-    if day.is_empty() { day } else { format!("{word} {day}") }
+fn before(word: &str, at: &Value) -> String {
+    let at = day(&said(at));
+    if at.is_empty() { at } else { format!("{word} {at}") }
 }
 
 /// A postal address, in the order of a letter, which the providers' descriptions state. Unknown fields come last.
@@ -101,10 +149,9 @@ mod tests {
 
     #[test]
     fn facts_come_in_the_order_in_which_people_ask() {
-        let facts = json!({ "billing_address": {}, "ar_balance": 1, "zodiac": "", "lifecycle": "", "open_deals": [] });
-        let names: Vec<&str> = in_order(&facts).iter().map(|(fact, _)| *fact).collect();
+        let mut names = ["billing_address", "ar_balance", "zodiac", "lifecycle", "open_deals"];
+        names.sort_by_key(|name| place(name));
         assert_eq!(names, ["lifecycle", "open_deals", "ar_balance", "billing_address", "zodiac"]);
-        assert!(in_order(&json!(null)).is_empty());
     }
 
     #[test]
@@ -122,16 +169,35 @@ mod tests {
     }
 
     #[test]
+    fn no_code_is_left_where_a_person_reads() {
+        assert_eq!(in_words("industry", &json!("FACILITIES_SERVICES")), "Facilities services");
+        assert_eq!(in_words("industry", &json!("Fishing")), "Fishing");
+        assert_eq!(in_words("lifecycle", &json!("marketingqualifiedlead")), "Marketing qualified lead");
+        assert_eq!((label("ar_balance"), label("tide_table")), ("Open balance".into(), "Tide table".into()));
+        let two = json!([{ "amount": 805, "currency": "EUR" }, { "amount": 50.5, "currency": "USD" }]);
+        assert_eq!(in_words("ar_balance", &two), "805 EUR and 50.50 USD");
+        for (spelled, words) in [
+            ("hubspot.contact", "HubSpot contact"),
+            ("google_drive.doc", "Google document"),
+            ("nobody.knows_it", "Nobody knows it"),
+            ("activity.sms", "Text message"),
+            ("note", "Note"),
+        ] {
+            assert_eq!(document_type(&spelled.parse().expect("a type")), words);
+        }
+    }
+
+    #[test]
     fn deals_and_invoices_are_told_by_what_people_ask_for() {
         let deals = json!([
             { "id": "58", "name": "Two loaders", "amount": "48600.00", "stage": "contractsent", "close_date": "2026-12-04T17:00:00.000Z", "pipeline": "default" },
             { "id": "59", "name": "A blade", "amount": null, "stage": "", "close_date": null, "pipeline": "default" }
         ]);
-        assert_eq!(in_words("open_deals", &deals), "Two loaders, 48,600, contractsent, closes 2026-12-04; A blade");
+        assert_eq!(in_words("open_deals", &deals), "Two loaders, 48,600, Contract sent, closes 4 Dec 2026; A blade");
         let invoices = json!([
             { "doc_number": "1042", "total": 1200, "balance": 300, "txn_date": "2026-10-01", "due_date": "2026-11-01" },
             { "doc_number": "1041", "total": 50.5, "balance": 0, "txn_date": "2026-09-01", "due_date": null }
         ]);
-        assert_eq!(in_words("invoice_history", &invoices), "1042, 1,200, 300 of it open, due 2026-11-01; 1041, 50.50");
+        assert_eq!(in_words("invoice_history", &invoices), "1042, 1,200, 300 of it open, due 1 Nov 2026; 1041, 50.50");
     }
 }

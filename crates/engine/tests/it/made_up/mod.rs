@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
 use connectors::pull::ALL;
+use connectors::pull::complaint::Meaning;
 use domain::{Caller, Secret, SourceId, Transport};
 use engine::memory::recall::{self, Query};
 use engine::pull::{Providers, connect, words};
@@ -113,6 +114,8 @@ async fn its_own_refusal_and_its_own_words_are_used() {
     let health = words::Health::new(who, &source, None, false);
     assert_eq!(health.what, "everything that Crumbline had at the last sync is stored");
     assert_eq!(words::settings(CRUMBLINE), Some(["CRUMBLINE_CLIENT_ID", "CRUMBLINE_CLIENT_SECRET"]));
+    let advice = CRUMBLINE.explain_complaint(Meaning::Wait, Some("OVEN_TOO_HOT"));
+    assert_eq!(advice.means, "The oven has to cool down first.");
 
     // By a key it is the same account; and its sample data is a source of its own.
     let key = Secret::new(server::TOKEN);

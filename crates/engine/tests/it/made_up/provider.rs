@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectors::Http;
+use connectors::guide::{Advice, Gives, Group, Mark, Step};
 use connectors::pull::clients::{ClientFacts, Facts, Told};
 use connectors::pull::complaint::{self, Complaint, Meaning};
 use connectors::pull::record::{self, Fields};
 use connectors::pull::records::{Records, sorted};
-use connectors::pull::spec::{ClientProof, Key, Kind, Oauth, Sample, Says};
+use connectors::pull::spec::{ClientProof, Guide, Key, Kind, Labels, Oauth, Sample, Says};
 use connectors::pull::{
     Account, Api, ApiAnswer, Connector, Failed, Found, Identity, Item, Limit, Page, Provider, ProviderSpec, PullError,
     RawItem, Refused, Setting, Settings, last, more, read_place,
@@ -68,12 +69,38 @@ static SPEC: ProviderSpec = ProviderSpec {
     has_complete_deltas: false,
     hides_long_quota: false,
     clients: &[("crumbline.guest", Says::IsClient(guest)), ("crumbline.order", Says::IsOfClients)],
+    labels: Labels {
+        types: &[("crumbline.guest", "Crumbline guest"), ("crumbline.order", "Crumbline order")],
+        facts: &[],
+        value: |_, _| None,
+    },
     address_fields: &[],
     complaint,
     hidden_complaint: None,
     mcp: None,
     rest: |http: &Http, settings: &Settings| {
         Arc::new(Crumbline { api: Api::new(http, settings.text(&API_URL), &SPEC) })
+    },
+    guide: Guide {
+        group: Group::Other,
+        mark: Mark(r#"<circle class="soft" cx="12" cy="12" r="8"/>"#),
+        also: "bread bakery",
+        steps: &[Step {
+            title: "Ask for an app",
+            text: "Write to Crumbline, and paste this address into the letter.",
+            gives: Gives::RedirectUrl,
+        }],
+        key_steps: &[Step {
+            title: "Look under the till",
+            text: "The key is printed there. It begins with `till-`.",
+            gives: Gives::Nothing,
+        }],
+        codes: &["OVEN_TOO_HOT"],
+        refusals: &[Advice {
+            says: "OVEN_TOO_HOT",
+            means: "The oven has to cool down first.",
+            todo: "Do nothing: it is asked again when the oven is cool.",
+        }],
     },
 };
 

@@ -54,7 +54,7 @@ pub async fn tell(stage: &Stage, workers: &mut Workers) -> anyhow::Result<()> {
 fn played<T>(stage: &Stage, went: anyhow::Result<T>) -> Option<T> {
     went.inspect_err(|error| {
         stage.fakes.behave();
-        stage.say(&format!("A chapter is left out: {error:#}"), "/sources");
+        stage.say(&format!("A chapter is left out: {error:#}"), "/connections/accounts");
     })
     .ok()
 }
@@ -68,7 +68,7 @@ async fn pause(workers: &mut Workers) -> anyhow::Result<()> {
 async fn first_syncs(stage: &Stage) -> anyhow::Result<()> {
     let labels: Vec<&str> = stage.env.providers.all().iter().map(|provider| provider.label).collect();
     let words = format!("{} are connected; everything they have is read", in_a_row(&labels, "and"));
-    stage.say(&words, "/sources");
+    stage.say(&words, "/connections/accounts");
     for provider in stage.providers() {
         stage.quiet(provider, PATIENCE).await?;
         let source = stage.source(provider).await?;
@@ -77,7 +77,7 @@ async fn first_syncs(stage: &Stage) -> anyhow::Result<()> {
             stage.env.providers.label(provider),
             source.n_documents
         );
-        stage.say(&words, "/sources");
+        stage.say(&words, "/connections/accounts");
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ async fn changes(stage: &Stage, round: usize) -> anyhow::Result<Made> {
     let words = format!(
         "A deal, a job title, an invoice and a document changed at their providers: {brought} records were read anew, and only their texts were embedded"
     );
-    stage.say(&words, "/sources");
+    stage.say(&words, "/connections/accounts");
     Ok(Made { deal, file, invoice })
 }
 
@@ -122,7 +122,7 @@ async fn asked_to_wait(stage: &Stage) -> anyhow::Result<()> {
     let begun = Instant::now();
     let id = stage.sync(HUBSPOT, None).await?;
     stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status.is_over()).await?;
-    stage.say("HubSpot asks us to wait 10 s; its sync continues automatically", "/sources");
+    stage.say("HubSpot asks us to wait 10 s; its sync continues automatically", "/connections/accounts");
     let job = stage.ended(id, PATIENCE).await?;
     stage.say(
         &format!(
@@ -130,7 +130,7 @@ async fn asked_to_wait(stage: &Stage) -> anyhow::Result<()> {
             begun.elapsed().as_secs(),
             outcome(&job)
         ),
-        "/sources",
+        "/connections/accounts",
     );
     Ok(())
 }
@@ -141,14 +141,16 @@ async fn broken(stage: &Stage) -> anyhow::Result<()> {
     stage.fakes.always("/quickbooks", Some(Manner::Status(503)));
     let id = stage.sync(QUICKBOOKS, None).await?;
     stage.job_when(id, PATIENCE, |job| has_trouble(job) || job.status.is_over()).await?;
-    stage
-        .say("QuickBooks answers with errors (503); it is retried automatically, each time a little later", "/sources");
+    stage.say(
+        "QuickBooks answers with errors (503); it is retried automatically, each time a little later",
+        "/connections/accounts",
+    );
     stage.job_when(id, Duration::from_secs(4), |job| job.error_count >= 2).await?;
     stage.fakes.always("/quickbooks", None);
     let job = stage.ended(id, PATIENCE).await?;
     let words =
         format!("QuickBooks is well again, and its sync is {} at attempt {}", outcome(&job), job.error_count + 1);
-    stage.say(&words, "/sources");
+    stage.say(&words, "/connections/accounts");
     Ok(())
 }
 
@@ -159,12 +161,12 @@ async fn revoked(stage: &Stage, round: usize) -> anyhow::Result<()> {
     let id = stage.sync(DRIVE, None).await?;
     stage.ended(id, PATIENCE).await?;
     if stage.source(DRIVE).await?.status != SourceStatus::TokenRefreshFailed {
-        stage.say("Google Drive still takes our token", "/sources"); // somebody at the pages was faster
+        stage.say("Google Drive still takes our token", "/connections/accounts"); // somebody at the pages was faster
         return Ok(());
     }
     stage.say(
         "Google Drive no longer accepts our token: the source shows Reconnect, and all it brought is still found",
-        "/sources",
+        "/connections/accounts",
     );
     let file = stage.fakes.drive().put_doc(
         &format!("Written while nobody could read it, {round}"),
@@ -174,7 +176,7 @@ async fn revoked(stage: &Stage, round: usize) -> anyhow::Result<()> {
     stage.reconnect(DRIVE).await?;
     stage.say(
         "Somebody pressed Reconnect; the sync goes on where it stopped, and finds what was written meanwhile",
-        "/sources",
+        "/connections/accounts",
     );
     stage.ended(id, PATIENCE).await?;
     stage.quiet(DRIVE, PATIENCE).await?;
@@ -194,13 +196,13 @@ async fn killed(stage: &Stage, workers: &mut Workers) -> anyhow::Result<()> {
     };
     stage.fakes.set_latency("/hubspot", Duration::ZERO);
     if !was_killed {
-        stage.say("No worker was in the middle of it this time", "/workers");
+        stage.say("No worker was in the middle of it this time", "/system/workers");
         return Ok(());
     }
     let begun = Instant::now();
     let words =
         format!("A worker was killed (kill -9) in the middle of HubSpot's sync, {} records in", job.items_processed);
-    stage.say(&words, "/workers");
+    stage.say(&words, "/system/workers");
     workers.start()?;
     let job = stage.ended(id, PATIENCE).await?;
     let there: usize = ["contacts", "companies", "deals"].iter().map(|kind| stage.fakes.hubspot().count(kind)).sum();
@@ -210,7 +212,7 @@ async fn killed(stage: &Stage, workers: &mut Workers) -> anyhow::Result<()> {
         outcome(&job),
         begun.elapsed().as_secs()
     );
-    stage.say(&words, "/workers");
+    stage.say(&words, "/system/workers");
     Ok(())
 }
 

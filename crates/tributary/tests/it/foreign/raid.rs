@@ -10,7 +10,7 @@ use crate::looks::office::Office;
 
 const ROUTER: &str = include_str!("../../../../web/src/api/router.rs");
 /// Words that pages use for what they do to a thing.
-const ACTIONS: [&str; 14] = [
+const ACTIONS: [&str; 21] = [
     "seen",
     "remove",
     "retry",
@@ -25,6 +25,13 @@ const ACTIONS: [&str; 14] = [
     "enable",
     "disable",
     "delete",
+    "dismiss",
+    "restore",
+    "merge",
+    "split",
+    "undo",
+    "say",
+    "withdraw",
 ];
 /// Routes without anything of a tenant's, or that end the visit, and the door, whose keys are tested apart.
 pub const APART: [&str; 10] = [
@@ -85,7 +92,7 @@ impl Raid {
                 "select j.id::text from sync_jobs j join connected_sources s on s.id = j.source_id and s.provider = 'hubspot'",
             ),
             ("searches", "select id::text from saved_searches limit 1"),
-            ("clients", "select id::text from client_intelligence order by client_name limit 1"),
+            ("clients", "select id::text from client_intelligence where id = client_id order by client_name limit 1"),
             ("contacts", "select id::text from contacts where email = 'ana@example.com'"),
             ("people", "select id::text from sales where email = 'ann@office.test'"),
             ("sessions", "select id::text from tributary.sessions limit 1"),
@@ -96,6 +103,13 @@ impl Raid {
             ("workers", "select process_id::text from tributary.workers limit 1"),
         ] {
             ids.push((what, office.id(sql).await));
+        }
+        // Pages have their own words for some of them. They go first: a person among the clients is a contact, any other is one of the office.
+        for (page, what) in
+            [("accounts", "sources"), ("webhooks", "channels"), ("clients/people", "contacts"), ("agents", "nodes")]
+        {
+            let id = ids.iter().find(|(known, _)| *known == what).map(|(_, id)| id.clone()).expect("an id");
+            ids.insert(0, (page, id));
         }
         ids.push(("items", "m1000000".to_owned()));
         let mut words: Vec<String> = ["Lisbon lease", "Mill &amp; Co", "Mill & Co", "Are you open on Monday", "parcel"]
@@ -136,7 +150,8 @@ impl Raid {
         assert_eq!(signed.status().as_u16(), 303);
         let cookie = signed.headers()["set-cookie"].to_str().expect("a cookie");
         let cookie = cookie.split(';').next().expect("a value").to_owned();
-        let page = self.http.get(format!("{url}/queues")).header("cookie", &cookie).send().await.expect("an answer");
+        let page =
+            self.http.get(format!("{url}/system/queues")).header("cookie", &cookie).send().await.expect("an answer");
         let page = page.text().await.expect("a page");
         let csrf = page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
         (cookie, csrf.expect("a token").to_owned())
@@ -176,7 +191,11 @@ impl Raid {
         }
         for (name, value) in [
             ("{lane}", "upkeep"),
+            ("{kind}", "dead_letters"),
             ("{external_id}", "contact:51"),
+            ("{fact}", "industry"),
+            ("{decision}", "0190c7de-aaaa-7bbb-8ccc-00000000000d"),
+            ("{merge}", "0190c7de-aaaa-7bbb-8ccc-00000000000e"),
             ("{nth}", "0"),
             ("{provider}", "hubspot"),
             ("{table}", "activities"),
@@ -197,6 +216,10 @@ impl Raid {
         match (method, path) {
             ("PATCH", "/api/v1/nodes/{id}") => return Some(json!({ "enabled": false })),
             ("POST", "/api/v1/sources/{id}/sync") => return Some(json!({})),
+            // One of the two that its description has.
+            ("POST", "/api/v1/clients/{id}/split") => {
+                return Some(json!({ "record": "0190c7de-aaaa-7bbb-8ccc-00000000000f" }));
+            }
             ("PATCH", "/api/v1/people/{id}") => return Some(json!({ "first_name": "owned", "role": "owner" })),
             _ => {}
         }
@@ -229,6 +252,7 @@ impl Raid {
             Some("integer" | "number") => json!(3_600),
             Some("boolean") => json!(true),
             _ if schema["format"] == "date-time" => json!("2026-11-15T12:00:00Z"),
+            _ if schema["format"] == "uuid" => json!("0190c7de-aaaa-7bbb-8ccc-00000000000f"),
             _ => json!("x"),
         }
     }

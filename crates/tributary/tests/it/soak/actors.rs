@@ -17,7 +17,7 @@ use crate::intake::Opens;
 
 /// How long a sender or an agent goes on trying: longer than any recovery.
 const PATIENCE: Duration = Duration::from_secs(180);
-const PAGES: [&str; 5] = ["/", "/activities", "/queues", "/sources", "/workers"];
+const PAGES: [&str; 5] = ["/", "/inbox", "/system/queues", "/connections/accounts", "/system/workers"];
 
 /// The actors' common knowledge, and their ledgers.
 pub struct Story {

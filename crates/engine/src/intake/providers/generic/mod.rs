@@ -1,7 +1,9 @@
 //! Generic webhooks: any sender that signs its requests or shows a key, and speaks our words.
 
+mod guide;
 mod normalise;
 mod sample;
+mod senders;
 mod verify;
 
 use base64::Engine as _;
@@ -50,9 +52,7 @@ pub static SPEC: ChannelSpec = ChannelSpec {
     load: Some(sample::LOAD),
     recording_login: no_login,
     told: Told {
-        secret_hint: "Generic: the sender's own secret; leave it empty to generate one.",
         new_secret: Some(("The sender's own new secret", "leave empty to generate one")),
-        url_warning: "anyone who knows it can send requests to it.",
         keep_private: "Keep these private.",
         next_step: |_, url, proofs| {
             NextStep {
@@ -68,6 +68,7 @@ pub static SPEC: ChannelSpec = ChannelSpec {
         }
         },
     },
+    guide: guide::GUIDE,
 };
 
 /// In the form of Standard Webhooks, which other senders take as plain text.

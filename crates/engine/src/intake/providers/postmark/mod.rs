@@ -1,5 +1,6 @@
 //! Postmark: inbound e-mail as JSON, its attachments inside.
 
+mod guide;
 mod normalise;
 mod sample;
 mod verify;
@@ -40,9 +41,7 @@ pub static SPEC: ChannelSpec = ChannelSpec {
     load: Some(sample::LOAD),
     recording_login: no_login,
     told: Told {
-        secret_hint: "Postmark: leave it empty.",
         new_secret: None,
-        url_warning: "it contains the user and password.",
         keep_private: "Keep these private: anyone who knows the URL can send events. It contains the user and password, which Postmark sends with every e-mail.",
         next_step: |id, _, _| NextStep {
             text: format!(
@@ -52,4 +51,5 @@ pub static SPEC: ChannelSpec = ChannelSpec {
             command: None,
         },
     },
+    guide: guide::GUIDE,
 };

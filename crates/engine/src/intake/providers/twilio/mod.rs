@@ -1,5 +1,6 @@
 //! Twilio: calls, recordings, SMS and WhatsApp.
 
+mod guide;
 mod normalise;
 mod sample;
 mod verify;
@@ -43,9 +44,7 @@ pub static SPEC: ChannelSpec = ChannelSpec {
     load: Some(sample::LOAD),
     recording_login,
     told: Told {
-        secret_hint: "Twilio: the account's auth token.",
         new_secret: Some(("Twilio's new auth token", "")),
-        url_warning: "anyone who knows it can send requests to it.",
         keep_private: "Keep these private. Paste the whole URL, including the part after the #: without it, Twilio does not retry an event after an error.",
         next_step: |id, _, _| NextStep {
             text: format!(
@@ -55,6 +54,7 @@ pub static SPEC: ChannelSpec = ChannelSpec {
             command: None,
         },
     },
+    guide: guide::GUIDE,
 };
 
 /// Twilio keeps recordings behind the account's own credentials.

@@ -1,0 +1,67 @@
+//! Documents that a person deleted. A mark on the tombstone keeps them deleted when their source sends them again.
+
+use chrono::{DateTime, Utc};
+use domain::{DocumentId, DocumentType, TenantId};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// Marks a tombstone: a person deleted the document. `false`: it was marked before, or it is not deleted.
+pub async fn mark(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: DocumentId,
+    by: &str,
+) -> Result<bool> {
+    let marked = sqlx::query(
+        "update public.source_documents set removed_at = coalesce($4, now()), removed_by = $3
+         where tenant_id = $1 and id = $2 and deleted_at is not null and removed_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(by)
+    .bind(at)
+    .execute(conn)
+    .await?;
+    Ok(marked.rows_affected() == 1)
+}
+
+/// Ends that a document is kept out, and returns its name at its source. None: nobody had deleted it.
+pub async fn unmark(conn: &mut PgConnection, tenant_id: TenantId, id: DocumentId) -> Result<Option<String>> {
+    Ok(sqlx::query_scalar(
+        "update public.source_documents set removed_at = null, removed_by = null
+         where tenant_id = $1 and id = $2 and removed_at is not null returning external_id",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// A document that a person deleted: all that is left of it.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Removed {
+    pub id: Uuid,
+    pub source_id: Uuid,
+    pub source_name: String,
+    pub external_id: String,
+    #[sqlx(try_from = "String")]
+    pub document_type: DocumentType,
+    pub removed_at: DateTime<Utc>,
+    pub removed_by: String,
+}
+
+/// Lists the caller's documents that a person deleted, the latest first.
+pub async fn list(conn: &mut PgConnection, limit: i64) -> Result<Vec<Removed>> {
+    Ok(sqlx::query_as(
+        "select d.id, d.source_id, s.name as source_name, d.external_id, d.document_type, d.removed_at, d.removed_by
+         from public.source_documents d join public.connected_sources s on s.tenant_id = d.tenant_id and s.id = d.source_id
+         where d.removed_at is not null order by d.removed_at desc, d.id desc limit $1",
+    )
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
