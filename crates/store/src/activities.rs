@@ -1,6 +1,8 @@
 //! Activities: inbound events with their untouched originals. One event of a channel is one row, however often it is delivered.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -231,6 +233,11 @@ impl Activity {
             value.as_str().or_else(|| value.get(0)?.as_str())
         })
     }
+
+    /// Its place in lists.
+    pub fn position(&self) -> Position {
+        Position { created_at: self.created_at, id: self.id }
+    }
 }
 
 /// The columns of an [`Activity`] beside its texts.
@@ -266,12 +273,38 @@ pub struct Filter<'a> {
 /// The activities that are looked at for a page where no index decides which ones fit: enough for weeks, and read within a moment.
 pub const LOOKED_AT: i64 = 10_000;
 
+/// A place in the order of every list. It stays good when the activity that was there goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Position {
+    pub created_at: DateTime<Utc>,
+    pub id: Uuid,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.created_at.timestamp_micros(), self.id)
+    }
+}
+
+impl FromStr for Position {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let read = || {
+            let (micros, id) = text.split_once('_')?;
+            let created_at = DateTime::from_timestamp_micros(micros.parse().ok()?)?;
+            Some(Self { created_at, id: id.parse().ok()? })
+        };
+        read().ok_or("a place in the list is a number and an id, as a link to older ones has it")
+    }
+}
+
 /// A page of activities, the newest first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
     pub filter: Filter<'a>,
-    /// Older than this one.
-    pub before: Option<ActivityId>,
+    /// Older than this place.
+    pub before: Option<Position>,
     pub limit: i64,
     /// With their whole texts, not as lists show them.
     pub is_whole: bool,
@@ -356,10 +389,8 @@ impl<'a> Wanted<'a> {
             sql.push(" and a.created_at < ").push_bind(until.max(DateTime::UNIX_EPOCH));
         }
         if let Some(before) = self.before {
-            sql.push(
-                " and (a.created_at, a.id) < (select b.created_at, b.id from public.activities b where b.tenant_id = ",
-            );
-            sql.push_bind(tenant_id.0).push(" and b.id = ").push_bind(before.0).push(")");
+            sql.push(" and (a.created_at, a.id) < (").push_bind(before.created_at.max(DateTime::UNIX_EPOCH));
+            sql.push(", ").push_bind(before.id).push(")");
         }
     }
 }
@@ -403,12 +434,22 @@ pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted<'
     Ok(sql.build_query_as().fetch_all(conn).await?)
 }
 
-/// Finds the last of the activities that were looked at, if there are more behind it.
-pub async fn last_looked_at(conn: &mut PgConnection, tenant_id: TenantId, wanted: Wanted<'_>) -> Result<Option<Uuid>> {
-    let mut sql = QueryBuilder::new("select a.id from public.activities a");
+/// Finds the place of the last of the activities that were looked at, if there are more behind it.
+pub async fn last_looked_at(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    wanted: Wanted<'_>,
+) -> Result<Option<Position>> {
+    let mut sql = QueryBuilder::new("select a.created_at, a.id from public.activities a");
     wanted.narrow(&mut sql, tenant_id);
     sql.push(NEWEST_FIRST).push("1 offset ").push_bind(LOOKED_AT - 1);
-    Ok(sql.build_query_scalar().fetch_optional(conn).await?)
+    Ok(sql.build_query_as().fetch_optional(conn).await?)
+}
+
+/// The place of an activity.
+pub async fn position(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Option<Position>> {
+    let sql = "select created_at, id from public.activities where tenant_id = $1 and id = $2";
+    Ok(sqlx::query_as(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?)
 }
 
 /// Reads some activities, as lists show them, in any order.
@@ -609,4 +650,29 @@ pub async fn unremembered(conn: &mut PgConnection, tenant_id: TenantId, limit: i
         .bind(domain::document::ACTIVITY_PREFIX)
         .fetch_all(conn)
         .await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written_and_nothing_else_is() {
+        let place = Position {
+            created_at: DateTime::from_timestamp_micros(1_763_450_000_123_456).expect("a time"),
+            id: Uuid::from_u128(7),
+        };
+        assert_eq!(place.to_string(), "1763450000123456_00000000-0000-0000-0000-000000000007");
+        assert_eq!(place.to_string().parse(), Ok(place));
+        for odd in [
+            "",
+            "_",
+            "7",
+            "x_00000000-0000-0000-0000-000000000007",
+            "7_x",
+            "9223372036854775807_00000000-0000-0000-0000-000000000007",
+        ] {
+            assert!(odd.parse::<Position>().is_err(), "{odd}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use domain::shown::clipped;
 use domain::text::has_nul;
 use domain::{ActivityId, Caller, ContactId, Notice, Op, TenantId};
-use store::activities::{Activity, Wanted};
+use store::activities::{Activity, Position, Wanted};
 use store::claims::Changed;
 use store::dead_letters::DeadLetter;
 use store::{Tx, activities, contacts, dead_letters};
@@ -19,9 +19,14 @@ use crate::lanes::queue_of;
 use crate::lanes::remember_activity::RememberActivity;
 use crate::{ActError, Env};
 
-/// A page of activities, the newest first, and the one before which the next page begins. Texts are cut, unless whole ones are wanted. Where
-/// no index decides, a page ends after so many were looked at, so it may have few rows or none and still lead on.
-pub async fn list(env: &Env, caller: &Caller, wanted: Wanted<'_>) -> Result<(Vec<Activity>, Option<Uuid>), ActError> {
+/// A page of activities, the newest first, and the place before which the next page begins, which stays good whatever is deleted meanwhile. Texts
+/// are cut, unless whole ones are wanted. Where no index decides, a page ends after so many were looked at, so it may have few rows or none and
+/// still lead on.
+pub async fn list(
+    env: &Env,
+    caller: &Caller,
+    wanted: Wanted<'_>,
+) -> Result<(Vec<Activity>, Option<Position>), ActError> {
     if wanted.filter.text.is_some_and(has_nul) {
         return Err(ActError::invalid("q has a NUL character"));
     }
@@ -29,13 +34,19 @@ pub async fn list(env: &Env, caller: &Caller, wanted: Wanted<'_>) -> Result<(Vec
     let page = env.db.read(caller, async |tx| {
         let listed = activities::list(tx, tenant_id, wanted).await?;
         let next_before = match listed.last() {
-            Some(last) if listed.len() as i64 == wanted.limit => Some(last.id),
+            Some(last) if listed.len() as i64 == wanted.limit => Some(last.position()),
             _ if wanted.is_sifted() => activities::last_looked_at(tx, tenant_id, wanted).await?,
             _ => None,
         };
         Ok((listed, next_before))
     });
     Ok(page.await?)
+}
+
+/// The place of an activity after which a list goes on. One that is gone is refused: an empty page would look like the end of the list.
+pub async fn position(env: &Env, caller: &Caller, id: ActivityId) -> Result<Position, ActError> {
+    let found = env.db.read(caller, async |tx| activities::position(tx, caller.tenant_id, id).await).await?;
+    found.or_missing("activity to go on from")
 }
 
 /// One activity, whole.

@@ -114,6 +114,60 @@ async fn filters_narrow_the_list_stay_in_the_address_and_are_exported() {
     browser.close().await;
 }
 
+/// Puts so many activities whose texts are far larger than what a connection holds: an export of them waits for its reader between two pages.
+async fn put_large(world: &World, n: i32) -> Vec<Uuid> {
+    sqlx::query_scalar(
+        "insert into activities (tenant_id, type, direction, processing_status, raw_data, metadata, created_at)
+         select $1, 'note', 'inbound', 'completed', jsonb_build_object('source_type', 'text', 'content', repeat('long ', 60000)), '{}',
+             now() - make_interval(secs => nth) from generate_series(1, $2) nth order by nth returning id",
+    )
+    .bind(world.tenant_id.0)
+    .bind(n)
+    .fetch_all(&mut *world.conn().await)
+    .await
+    .expect("activities")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_goes_on_where_an_activity_was_deleted_and_breaks_off_where_it_cannot() {
+    let (world, folder) = (World::now().await, Folder::new());
+    let app = serve(&world, &folder).await;
+    let (_, key) = world.caller(world.tenant_id, &[Scope::Service]).await;
+    let newest_first = put_large(&world, 130).await;
+    let ask = async |path: &str| {
+        let asked = client().get(format!("{}{path}", app.url)).bearer_auth(key.reveal());
+        let mut answer = asked.send().await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), 200);
+        let begun = answer.chunk().await.expect("a piece").expect("a first piece");
+        (answer, begun.to_vec())
+    };
+
+    // The last activity of the first page is deleted while that page is on its way.
+    let (answer, mut whole) = ask("/inbox/export.json").await;
+    let gone = sqlx::query("delete from activities where id = $1").bind(newest_first[99]);
+    assert_eq!(gone.execute(&mut *world.conn().await).await.expect("deleted").rows_affected(), 1);
+    whole.extend(answer.bytes().await.expect("the rest"));
+    let whole: Vec<Value> = serde_json::from_slice(&whole).expect("JSON");
+    let ids: Vec<Uuid> = whole.iter().map(|one| serde_json::from_value(one["id"].clone()).expect("an id")).collect();
+    assert_eq!(ids, newest_first, "what was sent, and everything behind it");
+
+    // The second page cannot be read: the download fails, and is not a shorter file.
+    for path in ["/inbox/export.csv", "/inbox/export.json"] {
+        let (answer, _) = ask(path).await;
+        let mut owner = world.login_conn().await;
+        let hide = "set role tributary_owner; alter table public.activities rename to hidden";
+        sqlx::raw_sql(hide).execute(&mut owner).await.expect("hidden");
+        let rest = answer.bytes().await;
+        sqlx::raw_sql("alter table public.hidden rename to activities").execute(&mut owner).await.expect("shown");
+        assert!(rest.is_err(), "{path}: a file of {} more bytes looks whole", rest.map_or(0, |rest| rest.len()));
+    }
+    assert_eq!(get(&app, &key, "/inbox/export.csv?q=%00").await.0, 400, "what is refused is no file");
+
+    // A program that pages by the id of a deleted activity is told so, instead of being shown the end.
+    let (status, problem) = get(&app, &key, &format!("/api/v1/activities?before={}", newest_first[99])).await;
+    assert_eq!(status, 404, "{problem}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn new_arrivals_wait_until_they_are_asked_for() {
     let (world, folder) = (World::now().await, Folder::new());

@@ -8,7 +8,7 @@ use domain::{ActivityId, ActivityType, ChannelId, ClientId, ContactId, Direction
 use engine::activities;
 use engine::activities::written::{self, Written};
 use serde::{Deserialize, Serialize};
-use store::activities::{Filter, Wanted};
+use store::activities::{Filter, Position, Wanted};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -82,7 +82,7 @@ pub(crate) struct ActivitiesQuery {
     /// Only those with this in their subject, text or addresses. Ten thousand are looked at for a page; `next_before` leads on.
     #[serde(default, deserialize_with = "blank_is_none")]
     q: Option<String>,
-    /// Only what is older than this one: `next_before` of the page before.
+    /// Only what is older than this one: `next_before` of the page before. If it was deleted meanwhile, the answer is 404, not an empty page.
     #[serde(default, deserialize_with = "blank_is_none")]
     before: Option<Uuid>,
     /// At most so many, 1 to 200. Default 50.
@@ -92,7 +92,8 @@ pub(crate) struct ActivitiesQuery {
 
 /// Activities, the newest first. Texts are cut, and of `metadata` only parties and error are here; one by its id is whole.
 #[utoipa::path(get, path = "/api/v1/activities", tag = "activities", params(ActivitiesQuery),
-    responses((status = 200, body = Activities), (status = 400, body = Problem)))]
+    responses((status = 200, body = Activities), (status = 400, body = Problem),
+        (status = 404, body = Problem, description = "The activity `before` is gone")))]
 pub(crate) async fn list(
     State(app): State<App>,
     Reading(caller): Reading,
@@ -118,14 +119,21 @@ pub(crate) async fn list(
         text: query.q.as_deref(),
     };
     let limit = query.limit.unwrap_or(50).clamp(1, 200);
-    let wanted = Wanted { filter, before: query.before.map(ActivityId), limit, is_whole: false };
+    let before = match query.before {
+        Some(id) => Some(activities::position(&app.env, &caller, ActivityId(id)).await?),
+        None => None,
+    };
+    let wanted = Wanted { filter, before, limit, is_whole: false };
     Ok(Json(activities::list(&app.env, &caller, wanted).await?.into()))
 }
 
-/// Makes the answer of a page and of the activity before which the next page begins.
-impl From<(Vec<store::activities::Activity>, Option<Uuid>)> for Activities {
-    fn from((activities, next_before): (Vec<store::activities::Activity>, Option<Uuid>)) -> Self {
-        Self { activities: activities.into_iter().map(Activity::from).collect(), next_before }
+/// Makes the answer of a page and of the place before which the next page begins.
+impl From<(Vec<store::activities::Activity>, Option<Position>)> for Activities {
+    fn from((activities, next): (Vec<store::activities::Activity>, Option<Position>)) -> Self {
+        Self {
+            activities: activities.into_iter().map(Activity::from).collect(),
+            next_before: next.map(|place| place.id),
+        }
     }
 }
 

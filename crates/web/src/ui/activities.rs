@@ -14,7 +14,7 @@ use engine::{ActError, activities};
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use serde_json::Value;
-use store::activities::{Activity, Attachment};
+use store::activities::{Activity, Attachment, Position};
 use store::memory::documents;
 use uuid::Uuid;
 
@@ -124,7 +124,7 @@ pub(crate) struct DoneQuery {
     #[serde(default)]
     pub done: Flash,
     #[serde(default, deserialize_with = "blank_is_none")]
-    pub before: Option<Uuid>,
+    pub before: Option<Position>,
 }
 
 flashes! {

@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, plural};
-use domain::{ActivityId, ContactId, Scope};
+use domain::{ContactId, Scope};
 use engine::ActError;
 use engine::contacts::corrected::{self, Change};
 use engine::contacts::merges;
 use serde::Deserialize;
-use store::activities::Filter;
+use store::activities::{Filter, Position};
 use store::contacts::merges::Merge;
 use store::contacts::{self, Contact};
 use uuid::Uuid;
@@ -141,15 +141,14 @@ pub(crate) async fn show(
 ) -> Result<Response, ApiError> {
     // Acts on the activities below return here too, with codes of their own.
     let flash = [own.done.in_words(), query.done.in_words()].into_iter().find(|words| !words.is_empty());
-    let before = query.before.map(ActivityId);
-    page(&app, &visitor, ContactId(id), before, flash.unwrap_or_default(), None).await
+    page(&app, &visitor, ContactId(id), query.before, flash.unwrap_or_default(), None).await
 }
 
 async fn page(
     app: &App,
     visitor: &Visitor,
     id: ContactId,
-    before: Option<ActivityId>,
+    before: Option<Position>,
     flash: &'static str,
     refused: Option<(Typed, String)>,
 ) -> Result<Response, ApiError> {
@@ -161,7 +160,7 @@ async fn page(
     });
     let (contact, addresses, added) = loaded.await?.ok_or(ApiError::NotFound("contact"))?;
     let timeline = feed::load(app, visitor, Filter { contact_id: Some(id), ..Filter::default() }, before).await?;
-    let at = |before: Option<ActivityId>| match before {
+    let at = |before: Option<Position>| match before {
         Some(before) => format!("{LIST}/{id}?before={before}"),
         None => format!("{LIST}/{id}"),
     };
@@ -187,7 +186,7 @@ async fn page(
         cards: timeline.cards,
         is_narrow: false,
         newest: before.map(|_| at(None)),
-        older: timeline.last.map(|last| at(Some(ActivityId(last)))),
+        older: timeline.last.map(|last| at(Some(last))),
         here: at(before),
         may_act,
         may_forget: visitor.may(Scope::Service),

@@ -1,13 +1,15 @@
 //! The inbox as a file: the activities that its filters show, whole, as CSV or JSON. Read page by page while it is sent.
 
+use std::future::ready;
+
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
-use domain::ActivityId;
-use futures_util::stream;
+use domain::Caller;
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
-use store::activities::{Activity, Wanted};
+use store::activities::{Activity, Position, Wanted};
 
 use super::Visitor;
 use super::feed::FeedQuery;
@@ -40,8 +42,10 @@ pub(crate) async fn csv(
     Query(query): Query<FeedQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let head = format!("{}\r\n", COLUMNS.join(","));
-    let page = |activities: Vec<Activity>, _is_first: bool| activities.iter().map(line).collect::<String>();
-    file(app, visitor, query, head, page, "", ("text/csv; charset=utf-8", "csv"))
+    let rows = |activities: Vec<Activity>, _is_first: bool| -> serde_json::Result<String> {
+        Ok(activities.iter().map(line).collect())
+    };
+    Export { app, caller: visitor.clone(), query, rows, tail: "" }.answer(head, "text/csv; charset=utf-8", "csv").await
 }
 
 pub(crate) async fn json(
@@ -49,59 +53,73 @@ pub(crate) async fn json(
     visitor: Visitor,
     Query(query): Query<FeedQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let page = |activities: Vec<Activity>, is_first: bool| {
+    let rows = |activities: Vec<Activity>, is_first: bool| -> serde_json::Result<String> {
         let mut text = String::new();
         for (nth, activity) in activities.into_iter().enumerate() {
             text.push_str(if is_first && nth == 0 { "\n" } else { ",\n" });
-            text.push_str(&serde_json::to_string(&api::activities::Activity::from(activity)).unwrap_or_default());
+            text.push_str(&serde_json::to_string(&api::activities::Activity::from(activity))?);
         }
-        text
+        Ok(text)
     };
-    file(app, visitor, query, "[".into(), page, "\n]\n", ("application/json", "json"))
+    Export { app, caller: visitor.clone(), query, rows, tail: "\n]\n" }
+        .answer("[".into(), "application/json", "json")
+        .await
 }
 
-/// Where the sending is.
-enum At {
-    Head,
-    Page { before: Option<ActivityId>, is_first: bool },
-    Tail,
-    Over,
-}
-
-fn file(
+/// A file that is being sent.
+#[derive(Clone)]
+struct Export {
     app: App,
-    visitor: Visitor,
+    caller: Caller,
     query: FeedQuery,
-    head: String,
-    page: fn(Vec<Activity>, bool) -> String,
+    /// Writes a page of rows; the flag says that no row was written before.
+    rows: fn(Vec<Activity>, bool) -> serde_json::Result<String>,
     tail: &'static str,
-    (kind, ending): (&'static str, &'static str),
-) -> Result<impl IntoResponse, ApiError> {
-    let pieces = stream::try_unfold(At::Head, move |at| {
-        let (app, caller, query, head) = (app.clone(), visitor.clone(), query.clone(), head.clone());
-        async move {
-            Ok::<_, std::io::Error>(match at {
-                At::Head => Some((Bytes::from(head), At::Page { before: None, is_first: true })),
-                At::Page { before, is_first } => {
-                    let wanted = Wanted { filter: query.filter(), before, limit: PAGE, is_whole: true };
-                    let read = engine::activities::list(&app.env, &caller, wanted).await;
-                    // Whoever saves the file sees that it ended early: it is cut off, not ended.
-                    let (activities, next) = read.map_err(std::io::Error::other)?;
-                    let is_first_still = is_first && activities.is_empty();
-                    let next = match next {
-                        Some(last) => At::Page { before: Some(ActivityId(last)), is_first: is_first_still },
-                        None => At::Tail,
-                    };
-                    Some((Bytes::from(page(activities, is_first)), next))
-                }
-                At::Tail => Some((Bytes::from(tail), At::Over)),
-                At::Over => None,
-            })
+}
+
+/// The place after which the file goes on, and whether no row was written before.
+type Next = (Position, bool);
+
+impl Export {
+    async fn answer(
+        self,
+        head: String,
+        kind: &'static str,
+        ending: &'static str,
+    ) -> Result<impl IntoResponse, ApiError> {
+        // Before the answer begins: a refusal is an answer, not a file that breaks off.
+        let (first, next) = self.piece(None, true).await?;
+        let rest = stream::try_unfold(next, move |next| {
+            let export = self.clone();
+            async move {
+                let Some((before, is_first)) = next else { return Ok(None) };
+                let piece = export.piece(Some(before), is_first).await.map_err(|error| {
+                    tracing::error!(error = ?error, "an export of the inbox broke off");
+                    // The body is cut off without its end, so that whoever saves it sees a download that failed.
+                    std::io::Error::other(error)
+                });
+                piece.map(|(text, next)| Some((Bytes::from(text), next)))
+            }
+        });
+        let begun = stream::once(ready(Ok::<_, std::io::Error>(Bytes::from(head + &first))));
+        let headers = [
+            (CONTENT_TYPE, kind.to_owned()),
+            (CONTENT_DISPOSITION, format!("attachment; filename=\"inbox.{ending}\"")),
+        ];
+        Ok((headers, Body::from_stream(begun.chain(rest))))
+    }
+
+    /// The rows of the next page, with the end of the file if it is the last.
+    async fn piece(&self, before: Option<Position>, is_first: bool) -> Result<(String, Option<Next>), ApiError> {
+        let wanted = Wanted { filter: self.query.filter(), before, limit: PAGE, is_whole: true };
+        let (activities, next) = engine::activities::list(&self.app.env, &self.caller, wanted).await?;
+        let is_first_still = is_first && activities.is_empty();
+        let mut text = (self.rows)(activities, is_first).map_err(|error| ApiError::Internal(error.into()))?;
+        if next.is_none() {
+            text.push_str(self.tail);
         }
-    });
-    let headers =
-        [(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, format!("attachment; filename=\"inbox.{ending}\""))];
-    Ok((headers, Body::from_stream(pieces)))
+        Ok((text, next.map(|place| (place, is_first_still))))
+    }
 }
 
 fn line(activity: &Activity) -> String {

@@ -8,11 +8,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use chrono::{Days, NaiveDate, NaiveTime};
 use domain::shown::{clipped, counted};
-use domain::{ActivityId, ActivityType, ChannelId, PersonId, ProcessingStatus, Scope};
+use domain::{ActivityType, ChannelId, PersonId, ProcessingStatus, Scope};
 use engine::waiting::Overview;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use store::activities::{self, Filter, Wanted};
+use store::activities::{self, Filter, Position, Wanted};
 use store::queue::MOST_COUNTED;
 use store::{contacts, dead_letters};
 use uuid::Uuid;
@@ -30,8 +30,8 @@ const PAGE: i64 = 50;
 /// A page of cards.
 pub(super) struct Timeline {
     pub cards: Vec<Card>,
-    /// The one before which older ones follow.
-    pub last: Option<Uuid>,
+    /// The place before which older ones follow.
+    pub last: Option<Position>,
     pub overview: Overview,
     /// The channels, by id.
     pub channels: HashMap<Uuid, String>,
@@ -43,7 +43,7 @@ pub(super) async fn load(
     app: &App,
     visitor: &Visitor,
     filter: Filter<'_>,
-    before: Option<ActivityId>,
+    before: Option<Position>,
 ) -> Result<Timeline, ApiError> {
     let wanted = Wanted { filter, before, limit: PAGE, is_whole: false };
     let (listed, last) = engine::activities::list(&app.env, visitor, wanted).await?;
@@ -128,7 +128,7 @@ pub(crate) struct FeedQuery {
     #[serde(default, deserialize_with = "blank_is_none")]
     unmatched: Option<String>,
     #[serde(default, deserialize_with = "blank_is_none")]
-    before: Option<ActivityId>,
+    before: Option<Position>,
     #[serde(default)]
     done: Flash,
 }
@@ -254,7 +254,7 @@ async fn page(app: &App, visitor: &Visitor, view: View, query: FeedQuery) -> Res
         },
         cards: timeline.cards,
         newest: query.before.map(|_| address(None)),
-        older: timeline.last.map(|last| address(Some(ActivityId(last)))),
+        older: timeline.last.map(|last| address(Some(last))),
         csv: file("csv"),
         json: file("json"),
         here: address(query.before),
@@ -264,7 +264,7 @@ async fn page(app: &App, visitor: &Visitor, view: View, query: FeedQuery) -> Res
     Ok(html(&page)?.into_response())
 }
 
-fn address(path: &str, query: &FeedQuery, before: Option<ActivityId>) -> String {
+fn address(path: &str, query: &FeedQuery, before: Option<Position>) -> String {
     let mut fields = query.fields();
     fields.extend(before.map(|before| format!("before={before}")));
     if fields.is_empty() { path.to_owned() } else { format!("{path}?{}", fields.join("&")) }
@@ -318,11 +318,13 @@ fn people(overview: &Overview, chosen: Option<PersonId>) -> Vec<Choice> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
 
     #[test]
     fn addresses_keep_the_filters_and_the_place() {
-        let id = ActivityId(Uuid::nil());
+        let place = Position { created_at: DateTime::UNIX_EPOCH, id: Uuid::nil() };
         let query = FeedQuery {
             person: Some(PersonId(7)),
             state: Some(ProcessingStatus::Failed),
@@ -332,8 +334,8 @@ mod tests {
         };
         assert_eq!(address("/inbox", &FeedQuery::default(), None), "/inbox");
         assert_eq!(
-            address("/inbox/mine", &query, Some(id)),
-            format!("/inbox/mine?state=failed&person=7&until=2026-11-17&q=late%20%26%20%22lost%22&before={id}")
+            address("/inbox/mine", &query, Some(place)),
+            format!("/inbox/mine?state=failed&person=7&until=2026-11-17&q=late%20%26%20%22lost%22&before={place}")
         );
     }
 
