@@ -1,5 +1,6 @@
 -- tributary.party.sql: returns the address of an event: the sender's, or the receiver's of an outbound event.
 -- Intake stores the normalised form (`from_key`, `to_key`) beside the address as it was sent; the normalised form goes first.
+-- An index is made of it (activities_sender_idx): if it answers otherwise, the index gets another name, so that it is built anew.
 create or replace function tributary.party(p_direction text, p_metadata jsonb) returns text
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use domain::Caller;
 use domain::shown::clipped;
 use store::activities::Activity;
+use store::queue::MOST_COUNTED;
 use store::senders::{Ignored, Sender};
 use store::{activities, senders};
 
@@ -18,16 +19,28 @@ pub struct Unrecognised {
     pub newest: Activity,
 }
 
+/// The latest senders without a contact.
+#[derive(Clone, Debug)]
+pub struct Latest {
+    pub senders: Vec<Unrecognised>,
+    /// The number of all of them, up to [`MOST_COUNTED`].
+    pub n: i64,
+}
+
 /// Lists senders without a contact, the latest first, at most `limit`.
-pub async fn unrecognised(env: &Env, caller: &Caller, limit: i64) -> Result<Vec<Unrecognised>, ActError> {
+pub async fn unrecognised(env: &Env, caller: &Caller, limit: i64) -> Result<Latest, ActError> {
     let tenant_id = caller.tenant_id;
     let listed = env.db.session(async |conn| senders::unrecognised(conn, tenant_id, limit).await).await?;
     let ids: Vec<_> = listed.iter().map(|sender| sender.newest_id).collect();
     let newest = env.db.read(caller, async |tx| activities::get_all(tx, tenant_id, &ids).await).await?;
     let mut newest: HashMap<_, Activity> = newest.into_iter().map(|activity| (activity.id, activity)).collect();
+    let (n_listed, n) = (listed.len(), listed.first().map_or(0, |first| first.n_senders));
     // One that the caller may not see, or that went meanwhile, is left out.
     let whole = |sender: Sender| newest.remove(&sender.newest_id).map(|newest| Unrecognised { sender, newest });
-    Ok(listed.into_iter().filter_map(whole).collect())
+    let senders: Vec<Unrecognised> = listed.into_iter().filter_map(whole).collect();
+    // Who does not see all of them is not told how many there are.
+    let n = if senders.len() == n_listed { n } else { i64::try_from(senders.len()).unwrap_or(i64::MAX) };
+    Ok(Latest { senders, n: n.min(MOST_COUNTED) })
 }
 
 /// Lists ignored senders, the latest first, at most `limit`.

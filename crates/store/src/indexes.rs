@@ -14,6 +14,13 @@ pub const LATER: &[(&str, &str, &str)] = &[
         "public.activities (tenant_id, provider_id, created_at) where provider_id is not null",
     ),
     ("public", "activities_unmatched_idx", "public.activities (tenant_id, created_at) where contact_id is null"),
+    // By which unrecognised senders are found, one after the other, however many activities each has.
+    (
+        "public",
+        "activities_sender_idx",
+        "public.activities (tenant_id, (tributary.party(direction, metadata)) collate \"C\", created_at, id)
+         where contact_id is null and octet_length(tributary.party(direction, metadata)) between 1 and 1000",
+    ),
     (
         "public",
         "activities_claim_idx",

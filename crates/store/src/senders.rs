@@ -7,22 +7,26 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::Result;
+use crate::queue::MOST_COUNTED;
 
 /// The address of activities without a contact.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Sender {
     #[sqlx(rename = "party")]
     pub address: String,
-    /// The number of its activities among the newest ones.
+    /// The number of its activities, up to [`MOST_COUNTED`].
     pub n: i64,
     pub newest_id: Uuid,
+    /// The number of senders without a contact, of which this is one.
+    pub n_senders: i64,
 }
 
-/// Lists senders without a contact, the latest first.
+/// Lists senders without a contact, the latest first, however many activities one of them has.
 pub async fn unrecognised(conn: &mut PgConnection, tenant_id: TenantId, limit: i64) -> Result<Vec<Sender>> {
     Ok(sqlx::query_as(include_str!("sql/senders_unrecognised.sql"))
         .bind(tenant_id.0)
         .bind(limit)
+        .bind(MOST_COUNTED)
         .fetch_all(conn)
         .await?)
 }

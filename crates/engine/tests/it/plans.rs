@@ -141,3 +141,52 @@ async fn recordings_that_nobody_can_hear_cost_a_claim_nothing() {
          where a.raw_data ->> 'source_type' = 'url' and s.processes = '{text}'";
     assert_eq!(sqlx::query_scalar::<_, i64>(heard).fetch_one(&mut *conn).await.expect("a count"), 0);
 }
+
+/// One sender with very many newest activities hides no other, and costs the list the same, however many they are.
+#[tokio::test]
+async fn a_bulk_sender_hides_no_other_unrecognised_sender() {
+    let n = if testkit::is_slow() { 500_000 } else { 20_000 };
+    let world = World::now().await;
+    let mut conn = world.conn().await;
+    // As they would have come: the second call adds older ones.
+    let bulk = |first: i32| {
+        format!(
+            "insert into activities (tenant_id, type, direction, processing_status, raw_data, metadata, created_at)
+             select id, 'email', 'inbound', 'completed', '{{\"source_type\":\"text\"}}', '{{\"from\":\"bulk@example.com\"}}', now() - n * interval '1 s'
+             from tenants, generate_series({first}, {first} + {n}) n"
+        )
+    };
+    let others = "insert into activities (tenant_id, type, direction, processing_status, raw_data, metadata, created_at)
+         select id, 'email', 'inbound', 'completed', '{\"source_type\":\"text\"}', jsonb_build_object('from', sender), now() - interval '90 days' - n * interval '1 s'
+         from tenants, generate_series(1, 3) n, unnest(array['ann@example.com', 'spam@example.com', repeat('x', 5000), '']) sender";
+    conn.execute(sqlx::raw_sql("set statement_timeout = 0")).await.expect("set");
+    conn.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(bulk(1)))).await.expect("activities");
+    conn.execute(sqlx::raw_sql(others)).await.expect("activities");
+    store::senders::ignore(&mut conn, world.tenant_id, "spam@example.com", "somebody").await.expect("ignored");
+    let (schema, name, on) =
+        store::indexes::LATER.iter().find(|(_, name, _)| *name == "activities_sender_idx").expect("an index");
+    store::indexes::build(&world.env.db, schema, name, on).await.expect("built");
+
+    let listed = store::senders::unrecognised(&mut conn, world.tenant_id, 100).await.expect("senders");
+    let seen: Vec<_> = listed.iter().map(|one| (one.address.as_str(), one.n, one.n_senders)).collect();
+    assert_eq!(seen, [("bulk@example.com", store::queue::MOST_COUNTED, 2), ("ann@example.com", 3, 2)]);
+    let newest: String = sqlx::query_scalar(
+        "select id::text from activities where metadata ->> 'from' like 'ann@%' order by created_at desc limit 1",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .expect("an id");
+    assert_eq!(listed[1].newest_id.to_string(), newest);
+
+    let sql = include_str!("../../../store/src/sql/senders_unrecognised.sql")
+        .replace("$1", &format!("'{}'", world.tenant_id))
+        .replace("$2", "100")
+        .replace("$3", "1000");
+    let before = buffers(&mut conn, &sql).await;
+    conn.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(bulk(n + 2)))).await.expect("as many again");
+    let after = buffers(&mut conn, &sql).await;
+    println!("senders over {n} activities of one: {before} buffers, over twice as many {after}");
+    assert!(after < before * 2, "twice as many activities of one sender: {before} buffers before, {after} after");
+    let first = store::senders::unrecognised(&mut conn, world.tenant_id, 1).await.expect("senders");
+    assert_eq!((first.len(), first[0].n_senders), (1, 2), "it says how many, also behind the last one that it lists");
+}

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use domain::shown::{clipped, relative, shown};
+use domain::shown::{clipped, counted, relative, shown};
 use engine::senders::Unrecognised;
 use engine::{Config, senders};
+use store::queue::MOST_COUNTED;
 use store::senders::Ignored;
 use web::api::senders::Senders;
 
@@ -44,22 +45,28 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let now = env.clock.now();
     match args.command {
         Command::List => {
-            let unrecognised = senders::unrecognised(&env, &caller, MOST).await?;
+            let latest = senders::unrecognised(&env, &caller, MOST).await?;
             let ignored = senders::ignored(&env, &caller, MOST).await?;
             if args.shared.json {
-                print_json(&Senders::from((unrecognised, ignored)))?;
+                print_json(&Senders::from((latest, ignored)))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let row = |of: &Unrecognised| {
                 let last = relative(of.newest.created_at, now);
-                vec![clipped(&of.sender.address, 60), of.sender.n.to_string(), last, String::new()]
+                vec![clipped(&of.sender.address, 60), counted(of.sender.n, MOST_COUNTED), last, String::new()]
             };
             let ignored_row = |ignored: &Ignored| {
                 let by = format!("ignored by {}", clipped(&ignored.ignored_by, 30));
                 vec![clipped(&ignored.address, 60), String::new(), String::new(), by]
             };
-            let rows: Vec<_> = unrecognised.iter().map(row).chain(ignored.iter().map(ignored_row)).collect();
+            let rows: Vec<_> = latest.senders.iter().map(row).chain(ignored.iter().map(ignored_row)).collect();
             table::print(&["address", "activities", "last", ""], &rows);
+            if i64::try_from(latest.senders.len()).is_ok_and(|n| n < latest.n) {
+                eprintln!(
+                    "{} match no contact; those behind come up as these are dealt with",
+                    counted(latest.n, MOST_COUNTED)
+                );
+            }
         }
         Command::Ignore { address } => {
             senders::ignore(&env, &caller, &address).await?;

@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use engine::senders::{self, Unrecognised};
+use engine::senders::{self, Latest};
 use serde::{Deserialize, Serialize};
+use store::queue::MOST_COUNTED;
 use store::senders::Ignored;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -22,6 +23,10 @@ const MOST: i64 = 200;
 pub struct Senders {
     /// The latest first.
     unrecognised: Vec<UnrecognisedSender>,
+    /// The number of all unrecognised senders.
+    n_unrecognised: i64,
+    /// There are more than were counted.
+    is_at_least: bool,
     ignored: Vec<IgnoredSender>,
 }
 
@@ -29,7 +34,7 @@ pub struct Senders {
 pub struct UnrecognisedSender {
     #[schema(example = "+15005550006")]
     address: String,
-    /// The number of its activities without a contact, among the newest ten thousand.
+    /// The number of its activities without a contact. A thousand means at least so many.
     activities: i64,
     newest_activity_id: Uuid,
     newest_at: DateTime<Utc>,
@@ -58,9 +63,9 @@ pub(crate) async fn list(State(app): State<App>, Reading(caller): Reading) -> Re
     Ok(Json((unrecognised, senders::ignored(&app.env, &caller, MOST).await?).into()))
 }
 
-impl From<(Vec<Unrecognised>, Vec<Ignored>)> for Senders {
-    fn from((unrecognised, ignored): (Vec<Unrecognised>, Vec<Ignored>)) -> Self {
-        let unrecognised = unrecognised.into_iter().map(|of| UnrecognisedSender {
+impl From<(Latest, Vec<Ignored>)> for Senders {
+    fn from((latest, ignored): (Latest, Vec<Ignored>)) -> Self {
+        let unrecognised = latest.senders.into_iter().map(|of| UnrecognisedSender {
             address: of.sender.address,
             activities: of.sender.n,
             newest_activity_id: of.newest.id,
@@ -71,7 +76,12 @@ impl From<(Vec<Unrecognised>, Vec<Ignored>)> for Senders {
             ignored_by: ignored.ignored_by,
             ignored_at: ignored.created_at,
         });
-        Self { unrecognised: unrecognised.collect(), ignored: ignored.collect() }
+        Self {
+            unrecognised: unrecognised.collect(),
+            n_unrecognised: latest.n,
+            is_at_least: latest.n >= MOST_COUNTED,
+            ignored: ignored.collect(),
+        }
     }
 }
 

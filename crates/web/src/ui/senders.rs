@@ -5,11 +5,12 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::shown::{clipped, plural};
+use domain::shown::{clipped, counted, plural};
 use domain::{ActivityId, Scope};
 use engine::senders::{self, Unrecognised};
 use engine::{ActError, activities, contacts};
 use serde::Deserialize;
+use store::queue::MOST_COUNTED;
 use store::senders::Ignored;
 use uuid::Uuid;
 
@@ -60,7 +61,10 @@ impl SenderRow {
         Self {
             address: of.sender.address.clone(),
             shown: clipped(&of.sender.address, 80),
-            n: plural(of.sender.n, "event", "events"),
+            n: match of.sender.n {
+                MOST_COUNTED.. => format!("{} events", counted(of.sender.n, MOST_COUNTED)),
+                n => plural(n, "event", "events"),
+            },
             newest: Row::new(&of.newest, now),
         }
     }
@@ -91,7 +95,7 @@ pub(crate) async fn show(
     let listed = senders::unrecognised(&app.env, &visitor, MOST).await?;
     let ignored = senders::ignored(&app.env, &visitor, MOST).await?;
     let now = app.env.clock.now();
-    let n = i64::try_from(listed.len()).unwrap_or(i64::MAX);
+    let n_listed = i64::try_from(listed.senders.len()).unwrap_or(i64::MAX);
     let ignored_row = |ignored: &Ignored| IgnoredRow {
         address: ignored.address.clone(),
         shown: clipped(&ignored.address, 80),
@@ -101,8 +105,11 @@ pub(crate) async fn show(
     html(&SendersPage {
         layout: Layout::new(&visitor, now, "Unrecognised", HERE),
         flash: query.done.in_words(),
-        count: if n == MOST { format!("The latest {n} senders") } else { plural(n, "sender", "senders") },
-        rows: listed.iter().map(|of| SenderRow::new(of, now)).collect(),
+        count: match listed.n {
+            n if n > n_listed => format!("The latest {n_listed} of {} senders", counted(n, MOST_COUNTED)),
+            n => plural(n, "sender", "senders"),
+        },
+        rows: listed.senders.iter().map(|of| SenderRow::new(of, now)).collect(),
         offered: chosen::offers(&app, &visitor).await?,
         ignored: ignored.iter().map(ignored_row).collect(),
         may_act: visitor.may(Scope::Write),
