@@ -7,11 +7,17 @@ use uuid::Uuid;
 
 use super::matching::rematch;
 use crate::act::OrMissing as _;
+use crate::contacts::corrected::locked;
 use crate::{ActError, Env};
 
 /// The name of a contact in decisions.
 pub fn contact_reference(id: ContactId) -> String {
     format!("contact/{id}")
+}
+
+/// Whether a decision with this name is about a contact.
+pub(super) fn is_contact(reference: &str) -> bool {
+    reference.starts_with("contact/")
 }
 
 /// The record or contact that is set apart from its client.
@@ -31,36 +37,77 @@ pub async fn merge(env: &Env, caller: &Caller, one: ClientId, other: ClientId) -
     Ok(ClientId(leading(env, caller, ClientId(a.id)).await?.id))
 }
 
-/// A contact belongs to a client from now on.
-pub async fn add_contact(env: &Env, caller: &Caller, client: ClientId, contact: ContactId) -> Result<(), ActError> {
+/// A contact belongs to a client from now on, whatever people said about it before. Returns the client.
+pub async fn add_contact(
+    env: &Env,
+    caller: &Caller,
+    client: ClientId,
+    contact: ContactId,
+) -> Result<ClientId, ActError> {
     let leads = leading(env, caller, client).await?;
     contact_of(env, caller, contact).await?;
-    let reference = contact_reference(contact);
-    if is_merged(env, caller, &reference).await? {
-        return Err(ActError::conflict("a person said of which client it is: undo that first"));
+    let of = super::of_contact(env, caller, contact).await?.client;
+    if of.is_some_and(|of| of.client_id == leads.id) {
+        return Err(ActError::conflict("it belongs to this client already"));
     }
-    decide(env, caller, &[], (&reference, Some(&leads.reference()))).await
+    say_of_contact(env, caller, contact, Some(&leads.reference())).await?;
+    Ok(ClientId(leads.id))
 }
 
-/// Whether a person said that a record or contact is of a client.
+/// Undoes what people said about a contact's client: its addresses and its company decide again.
+pub async fn undo_contact(env: &Env, caller: &Caller, contact: ContactId) -> Result<(), ActError> {
+    contact_of(env, caller, contact).await?;
+    let (tenant_id, reference) = (caller.tenant_id, contact_reference(contact));
+    let undone = env.db.write(async |tx| -> Result<(), ActError> {
+        rows::lock(tx, tenant_id).await?;
+        decisions::remove_about(tx, tenant_id, &reference).await?.or_missing("decision about this contact")
+    });
+    undone.await?;
+    tracing::info!(contact.id = %contact, "what was said about the client of contact {contact} was undone, as key {} asked", caller.key_id);
+    Ok(())
+}
+
+/// Stores what a person says about a contact's client, instead of what was said before. None: it belongs to no client.
+async fn say_of_contact(env: &Env, caller: &Caller, contact: ContactId, client: Option<&str>) -> Result<(), ActError> {
+    let (tenant_id, reference) = (caller.tenant_id, contact_reference(contact));
+    let said = env.db.write(async |tx| -> Result<(), ActError> {
+        // In the order in which a merge of contacts takes them.
+        rows::lock(tx, tenant_id).await?;
+        locked(tx, tenant_id, contact).await?;
+        decisions::remove_about(tx, tenant_id, &reference).await?;
+        decisions::insert(tx, env.clock.sql(), tenant_id, (&reference, client), &caller.key_name).await?;
+        Ok(())
+    });
+    said.await
+}
+
+/// The reason why what a person joined is not set apart.
+const SAID: &str = "a person said that it is of this client: undo that instead";
+
+/// Whether a person said that a record is of a client.
 async fn is_merged(env: &Env, caller: &Caller, reference: &str) -> Result<bool, ActError> {
     let about = [reference.to_owned()];
     let said = env.db.read(caller, async |tx| decisions::about(tx, &about).await).await?;
-    Ok(said.iter().any(|decision| decision.kind == "merge"))
+    // A contact that was added to it joins no records.
+    Ok(said.iter().any(|decision| decision.kind == "merge" && !is_contact(&decision.record)))
 }
 
 /// A record or a contact is not of this client: it is matched with nothing until that is undone. Returns the client that the record is now; a
 /// contact is of none.
 pub async fn split(env: &Env, caller: &Caller, client: ClientId, part: Part) -> Result<Option<ClientId>, ActError> {
     let client = leading(env, caller, client).await?;
-    let (reference, id) = match part {
+    match part {
         Part::Contact(id) => {
             contact_of(env, caller, id).await?;
             let of = super::of_contact(env, caller, id).await?;
-            if of.is_none_or(|(of, _)| of.0 != client.id) {
+            if of.client.is_none_or(|of| of.client_id != client.id) {
                 return Err(ActError::NotFound("contact of this client"));
             }
-            (contact_reference(id), None)
+            if of.said.is_some() {
+                return Err(ActError::conflict(SAID));
+            }
+            say_of_contact(env, caller, id, None).await?;
+            Ok(None)
         }
         Part::Record(id) => {
             let record = env.db.read(caller, async |tx| clients::record(tx, id).await).await?;
@@ -68,19 +115,14 @@ pub async fn split(env: &Env, caller: &Caller, client: ClientId, part: Part) -> 
             if record.is_curated() {
                 return Err(ActError::invalid("a person wrote these facts about this client: withdraw them instead"));
             }
-            (record.reference(), Some(id))
+            if is_merged(env, caller, &record.reference()).await? {
+                return Err(ActError::conflict(SAID));
+            }
+            // The others are matched again as well: a record that goes may have been what joined them.
+            decide(env, caller, &[id, client.id], (&record.reference(), None)).await?;
+            Ok(env.db.read(caller, async |tx| clients::of_record(tx, ClientId(id)).await).await?)
         }
-    };
-    if is_merged(env, caller, &reference).await? {
-        return Err(ActError::conflict("a person said that it is of this client: undo that instead"));
     }
-    // The others are matched again as well: a record that goes may have been what joined them.
-    let seeds: Vec<Uuid> = id.into_iter().chain([client.id]).collect();
-    decide(env, caller, &seeds, (&reference, None)).await?;
-    Ok(match id {
-        Some(id) => env.db.read(caller, async |tx| clients::of_record(tx, ClientId(id)).await).await?,
-        None => None,
-    })
 }
 
 /// Undoes a decision about one of a client's records. Returns the client that its record is of now.

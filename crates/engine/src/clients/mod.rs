@@ -12,7 +12,7 @@ use domain::text::has_nul;
 use domain::{Caller, ClientId, ContactId};
 use serde_json::Value;
 use store::clients::decisions::{self, Decision};
-use store::clients::{self, Cited, ClientContact, ClientRecord, Dated, Filter};
+use store::clients::{self, Cited, ClientContact, ClientOfContact, ClientRecord, Dated, Filter};
 use uuid::Uuid;
 
 use self::merged::Fact;
@@ -164,6 +164,32 @@ pub struct Decided {
     pub other_name: Option<String>,
 }
 
+impl Decided {
+    pub fn in_words(&self) -> String {
+        let name = &self.record_name;
+        match (decide::is_contact(&self.decision.record), &self.other_name) {
+            (true, Some(other)) => format!("{name} belongs to {other}"),
+            (true, None) => format!("{name} belongs to no client"),
+            (false, Some(other)) => format!("{name} and {other} are one client"),
+            (false, None) => format!("{name} is matched with no other record"),
+        }
+    }
+}
+
+/// The decisions about these records and contacts, oldest first.
+async fn decided(tx: &mut store::Tx, references: &[String]) -> store::Result<Vec<Decided>> {
+    let mut decided = Vec::new();
+    for decision in decisions::about(tx, references).await? {
+        let record_name = decide::name_of(tx, &decision.record).await?;
+        let other_name = match &decision.other {
+            Some(other) => Some(decide::name_of(tx, other).await?),
+            None => None,
+        };
+        decided.push(Decided { decision, record_name, other_name });
+    }
+    Ok(decided)
+}
+
 /// A client, by its id or that of one of its records.
 pub async fn whole(env: &Env, caller: &Caller, id: ClientId) -> Result<WholeClient, ActError> {
     let loaded = env.db.read(caller, async |tx| {
@@ -177,17 +203,8 @@ pub async fn whole(env: &Env, caller: &Caller, id: ClientId) -> Result<WholeClie
         let cited = clients::cited(tx, &cited_by(&facts)).await?;
         let mut references: Vec<String> = all.iter().map(|record| record.reference()).collect();
         references.extend(contacts.iter().map(|contact| decide::contact_reference(ContactId(contact.id))));
-        let decisions = decisions::about(tx, &references).await?;
-        let mut decided = Vec::new();
-        for decision in decisions {
-            let record_name = decide::name_of(tx, &decision.record).await?;
-            let other_name = match &decision.other {
-                Some(other) => Some(decide::name_of(tx, other).await?),
-                None => None,
-            };
-            decided.push(Decided { decision, record_name, other_name });
-        }
-        Ok(Some((id, records, people, n_people, contacts, facts, cited, decided)))
+        let decisions = decided(tx, &references).await?;
+        Ok(Some((id, records, people, n_people, contacts, facts, cited, decisions)))
     });
     let (id, records, people, n_people, contacts, facts, cited, decisions) = loaded.await?.or_missing("client")?;
     let leads = records.iter().chain(&people).find(|record| record.id == id.0);
@@ -274,8 +291,18 @@ pub async fn timeline(
     Ok((listed, next))
 }
 
-/// The client of a contact: its id and name.
-pub async fn of_contact(env: &Env, caller: &Caller, id: ContactId) -> Result<Option<(ClientId, String)>, ActError> {
-    let found = env.db.session(async |conn| clients::of_contact(conn, caller.tenant_id, id.0).await).await?;
-    Ok(found.map(|(id, name)| (ClientId(id), name)))
+/// The client that a contact belongs to, and what a person said about that.
+#[derive(Clone, Debug)]
+pub struct Belonging {
+    pub client: Option<ClientOfContact>,
+    /// Its addresses and its company decide nothing as long as this stands.
+    pub said: Option<Decided>,
+}
+
+/// The client of a contact.
+pub async fn of_contact(env: &Env, caller: &Caller, id: ContactId) -> Result<Belonging, ActError> {
+    let client = env.db.session(async |conn| clients::of_contact(conn, caller.tenant_id, id).await).await?;
+    let about = [decide::contact_reference(id)];
+    let said = env.db.read(caller, async |tx| decided(tx, &about).await).await?;
+    Ok(Belonging { client, said: said.into_iter().next_back() })
 }

@@ -133,7 +133,7 @@ pub async fn delete(env: &Env, caller: &Caller, id: ContactId) -> Result<(), Act
 }
 
 /// Locks a contact and reads it. One that is being forgotten is not to be corrected.
-pub(super) async fn locked(tx: &mut Tx, tenant_id: TenantId, id: ContactId) -> Result<Contact, ActError> {
+pub(crate) async fn locked(tx: &mut Tx, tenant_id: TenantId, id: ContactId) -> Result<Contact, ActError> {
     contacts::lock(tx, tenant_id, id).await?.or_missing("contact")?;
     let message = json!({ "tenant_id": tenant_id, "contact_id": id });
     if queue_of::<ForgetAll>().holds(tx, &message).await? {

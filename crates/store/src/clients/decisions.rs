@@ -56,6 +56,12 @@ pub async fn about(conn: &mut PgConnection, references: &[String]) -> Result<Vec
     .await?)
 }
 
+/// Removes every decision about a record or contact. `false`: there was none.
+pub async fn remove_about(conn: &mut PgConnection, tenant_id: TenantId, reference: &str) -> Result<bool> {
+    let sql = "delete from public.client_decisions where tenant_id = $1 and record = $2";
+    Ok(sqlx::query(sql).bind(tenant_id.0).bind(reference).execute(conn).await?.rows_affected() > 0)
+}
+
 /// Removes a decision, and returns it. None: there is no such decision.
 pub async fn remove(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid) -> Result<Option<Decision>> {
     Ok(sqlx::query_as(

@@ -8,7 +8,7 @@ pub mod matching;
 
 use chrono::{DateTime, Utc};
 use domain::document::{self, CLIENT_PREFIX, CONTACT};
-use domain::{ClientId, DocumentType};
+use domain::{ClientId, ContactId, DocumentType};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::PgConnection;
@@ -254,20 +254,29 @@ pub async fn of_documents(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(
     .await?)
 }
 
-/// The client of a contact of a tenant: its id and name.
+/// The client of a contact.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct ClientOfContact {
+    pub client_id: Uuid,
+    pub client_name: String,
+    /// Why the contact belongs to it.
+    pub matched_by: Value,
+}
+
+/// The client of a contact of a tenant.
 pub async fn of_contact(
     conn: &mut PgConnection,
     tenant_id: domain::TenantId,
-    contact: i64,
-) -> Result<Option<(Uuid, String)>> {
+    contact: ContactId,
+) -> Result<Option<ClientOfContact>> {
     Ok(sqlx::query_as(
-        "select o.client_id, l.client_name from public.contacts c
+        "select o.client_id, l.client_name, o.matched_by from public.contacts c
          cross join lateral tributary.client_of_contact(c.tenant_id, c.id, c.email, c.company) o
          join public.client_intelligence l on l.tenant_id = c.tenant_id and l.id = o.client_id
          where c.tenant_id = $1 and c.id = $2",
     )
     .bind(tenant_id.0)
-    .bind(contact)
+    .bind(contact.0)
     .fetch_optional(conn)
     .await?)
 }

@@ -50,6 +50,13 @@ enum Command {
         /// The name or id of the other.
         other: String,
     },
+    /// Say that a contact belongs to a client, whatever its address and its company say. `client undo` or `contact rematch` takes it back.
+    AddContact {
+        /// The client's name or id.
+        client: String,
+        /// The contact's number, name, e-mail address or telephone number.
+        contact: String,
+    },
     /// Say that a record or a contact is not of a client. It is matched with nothing until that is undone.
     Split {
         /// The client's name or id.
@@ -133,6 +140,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let merged = decide::merge(&env, &caller, one, other).await?;
             told(&clients::whole(&env, &caller, merged).await?)?;
         }
+        Command::AddContact { client, contact } => {
+            let (id, contact) = (id_of(&env, &caller, &client).await?, contact::id_of(&env, &caller, &contact).await?);
+            let now = decide::add_contact(&env, &caller, id, contact).await?;
+            told(&clients::whole(&env, &caller, now).await?)?;
+        }
         Command::Split { client, record, contact } => {
             let id = id_of(&env, &caller, &client).await?;
             let part = match (record, contact) {
@@ -213,10 +225,6 @@ fn print(whole: &WholeClient) {
     }
     for decided in &whole.decisions {
         let decision = &decided.decision;
-        let what = match &decided.other_name {
-            Some(other) => format!("{} and {other} are one client", decided.record_name),
-            None => format!("{} is matched with no other record", decided.record_name),
-        };
-        println!("\nDecision {}: {}, said by {}", decision.id, shown(&what), shown(&decision.said_by));
+        println!("\nDecision {}: {}, said by {}", decision.id, shown(&decided.in_words()), shown(&decision.said_by));
     }
 }

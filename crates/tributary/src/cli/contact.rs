@@ -8,10 +8,11 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use domain::shown::{clipped, shown};
 use domain::{Caller, ContactId};
+use engine::clients::decide;
 use engine::contacts::corrected::{self, Change};
 use engine::contacts::merges;
 use engine::forgetting::counted as counted_in;
-use engine::{Config, Env, contacts};
+use engine::{Config, Env, clients, contacts};
 use store::contacts::{Contact, NewContact};
 use web::api::contacts::ContactInFull;
 use web::api::forget::Forgotten;
@@ -110,6 +111,11 @@ enum Command {
         /// Its number, name, e-mail address or telephone number.
         contact: String,
     },
+    /// Undo what people said about the client of a contact: its address and its company decide again.
+    Rematch {
+        /// Its number, name, e-mail address or telephone number.
+        contact: String,
+    },
     /// Delete a contact, and keep its activities and documents, which have no contact afterwards. Asks first.
     Delete {
         /// Its number, name, e-mail address or telephone number.
@@ -196,6 +202,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             for address in contacts::addresses(&env, &caller, id).await? {
                 println!("  {}", shown(&address));
             }
+            let belongs = clients::of_contact(&env, &caller, id).await?;
+            if let Some(of) = &belongs.client {
+                let why = clients::why(Some(&of.matched_by)).unwrap_or_default();
+                println!("  belongs to {} ({}), {why}", shown(&of.client_name), of.client_id);
+            }
+            if let Some(said) = &belongs.said {
+                println!("  {}, said by {}", shown(&said.in_words()), shown(&said.decision.said_by));
+            }
             for merge in merges::list(&env, &caller, id).await? {
                 println!("  with {}, merged by {}", shown(&merge.merged.contact.called()), shown(&merge.merged_by));
             }
@@ -245,6 +259,18 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 print_json(&ContactInFull::load(&env, &caller, ContactId(back.id)).await?)?;
             } else {
                 println!("contact {} ({}) is there again", back.id, shown(&back.called()));
+            }
+        }
+        Command::Rematch { contact } => {
+            let id = id_of(&env, &caller, &contact).await?;
+            let unsaid = || {
+                format!("nobody said to which client contact {id} belongs\n\nhint: `tributary client add-contact` does")
+            };
+            decide::undo_contact(&env, &caller, id).await.map_err(|error| hinted(error, unsaid))?;
+            match clients::of_contact(&env, &caller, id).await?.client {
+                _ if args.shared.json => print_json(&ContactInFull::load(&env, &caller, id).await?)?,
+                Some(of) => println!("contact {id} belongs to {} again", shown(&of.client_name)),
+                None => println!("contact {id} belongs to no client now"),
             }
         }
         Command::Delete { contact, consent } => {

@@ -226,3 +226,75 @@ async fn a_person_adds_a_note_from_any_page_and_corrects_a_contact_in_the_browse
     let page = client().get(format!("{url}/add/note")).bearer_auth(reader.reveal()).send().await.expect("an answer");
     assert_eq!(page.status().as_u16(), 403);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contact_is_added_to_a_client_by_page_api_and_command_line_and_it_is_undone() {
+    let firm = Firm::new().await;
+    let (world, url) = (&firm.house.world, &firm.house.app.url);
+    let written = "insert into client_intelligence (id, tenant_id, client_name, identity, keys, matched_marks)
+         select w.id, $1, w.name, w.identity, tributary.client_keys('hand/' || w.id, w.identity), 1
+         from (select gen_random_uuid() as id, name, jsonb_build_object('kind', 'organisation', 'names', jsonb_build_array(name)) as identity
+               from unnest(array['Larkfield Landscaping', 'Tern Tiles']) name) w";
+    let mut conn = world.conn().await;
+    sqlx::query(written).bind(world.tenant_id.0).execute(&mut *conn).await.expect("clients");
+    let (_, listed) = firm.ask(&firm.key, "GET", "/clients", Value::Null).await;
+    let clients: Vec<&str> =
+        listed["clients"].as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
+    let [larkfield, tern] = clients[..] else { panic!("{listed}") };
+    let new = json!({ "email": "ann@gmail.com", "first_name": "Ann", "last_name": "Lark" });
+    let (_, ann) = firm.ask(&firm.key, "POST", "/contacts", new).await;
+    let ann = ann["id"].as_i64().expect("a number");
+    let client_of = async || firm.ask(&firm.key, "GET", &format!("/contacts/{ann}"), Value::Null).await.1;
+    assert_eq!((&client_of().await["client"], &client_of().await["client_said"]), (&Value::Null, &Value::Null));
+
+    // By API.
+    let reader = firm.key(&[Scope::Read]).await;
+    let add = format!("/clients/{larkfield}/contacts");
+    assert_eq!(firm.ask(&reader, "POST", &add, json!({ "contact": ann })).await.0, 403);
+    assert_eq!(firm.ask(&firm.key, "POST", &add, json!({ "contact": 999_999 })).await.0, 404);
+    let (status, whole) = firm.ask(&firm.key, "POST", &add, json!({ "contact": ann })).await;
+    assert_eq!((status, &whole["contacts"][0]["why"]), (200, &json!("joined by a person")), "{whole}");
+    assert_eq!(firm.ask(&firm.key, "POST", &add, json!({ "contact": ann })).await.0, 409);
+    let of = client_of().await;
+    assert_eq!((&of["client"]["name"], &of["client_said"]["kind"]), (&json!("Larkfield Landscaping"), &json!("merge")));
+    assert_eq!(firm.ask(&reader, "DELETE", &format!("/contacts/{ann}/client"), Value::Null).await.0, 403);
+    assert_eq!(firm.ask(&firm.key, "DELETE", &format!("/contacts/{ann}/client"), Value::Null).await.0, 204);
+    assert_eq!(firm.ask(&firm.key, "DELETE", &format!("/contacts/{ann}/client"), Value::Null).await.0, 404);
+
+    // By command line, by names.
+    let (is_done, said, error) = firm.tributary(&["client", "add-contact", "Tern Tiles", "Ann Lark"]);
+    assert!(is_done && said.contains("Ann Lark belongs to Tern Tiles"), "{said}{error}");
+    assert!(firm.tributary(&["contact", "show", "Ann Lark"]).1.contains("belongs to Tern Tiles"));
+    let (is_done, said, error) = firm.tributary(&["contact", "rematch", "Ann Lark"]);
+    assert!(is_done && said.contains("belongs to no client now"), "{said}{error}");
+    let (is_done, _, error) = firm.tributary(&["contact", "rematch", "Ann Lark"]);
+    assert!(!is_done && error.contains("add-contact"), "{error}");
+
+    // On the client's page, and on the contact's.
+    let browser = Browser::signed_in(&firm.house.app, world).await;
+    browser.goto(&format!("{url}/clients/{larkfield}")).await;
+    browser.typed("#add-person", "Nobody at all").await;
+    browser.click("form[action$='/add-contact'] button").await;
+    assert!(browser.shows("no contact matches that", SOON).await, "{}", browser.text().await);
+    browser.typed("#add-person", "ann@gmail.com").await;
+    browser.click("form[action$='/add-contact'] button").await;
+    assert!(
+        browser.shows("That contact is of this client now", SOON).await
+            && browser.shows("Ann Lark belongs to Larkfield Landscaping", SOON).await,
+        "{}",
+        browser.text().await
+    );
+    browser.photograph("client-contact-added").await;
+    browser.goto(&format!("{url}/clients/people/{ann}")).await;
+    assert!(browser.shows("joined by a person", SOON).await, "{}", browser.text().await);
+    browser.click("#belongs summary").await;
+    browser.typed("#belongs input[name=client]", "Tern Tiles").await;
+    browser.click("#belongs button").await;
+    assert!(browser.shows("Saved. Undo it above", SOON).await, "{}", browser.text().await);
+    assert_eq!(client_of().await["client"]["id"], tern);
+    browser.photograph("contact-belongs").await;
+    browser.click("form[action$='/match-again'] button").await;
+    assert!(browser.shows("The address and the company decide again", SOON).await, "{}", browser.text().await);
+    browser.close().await;
+    assert_eq!(firm.count("select count(*) from client_decisions").await, 0, "undone without a trace");
+}

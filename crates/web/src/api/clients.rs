@@ -187,7 +187,7 @@ pub struct ClientContact {
 #[derive(Serialize, ToSchema)]
 pub struct Decision {
     id: Uuid,
-    /// merge: two records are one client. split: a record is not of a client.
+    /// merge: two records are one client, or a contact belongs to one. split: a record or a contact is not of a client.
     #[schema(example = "merge")]
     kind: String,
     record: String,
@@ -383,6 +383,29 @@ pub(crate) async fn merge(
 ) -> Result<Json<WholeClient>, ApiError> {
     let merged = decide::merge(&app.env, &caller, ClientId(id), ClientId(other.client)).await?;
     let whole = clients::whole(&app.env, &caller, merged).await?;
+    Ok(Json(WholeClient::new(&whole, &app.env.config.base_url())))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddContactToClient {
+    /// The contact's number.
+    #[schema(example = 7)]
+    contact: i64,
+}
+
+/// Says that a contact belongs to this client, whatever its addresses, its company or people said before. It can be undone.
+#[utoipa::path(post, path = "/api/v1/clients/{id}/contacts", tag = "clients", params(("id" = Uuid, Path)), request_body = AddContactToClient,
+    responses((status = 200, body = WholeClient), (status = 404, body = Problem),
+        (status = 409, body = Problem, description = "It belongs to this client already")))]
+pub(crate) async fn add_contact(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<Uuid>,
+    extract::Json(added): extract::Json<AddContactToClient>,
+) -> Result<Json<WholeClient>, ApiError> {
+    let client = decide::add_contact(&app.env, &caller, ClientId(id), ContactId(added.contact)).await?;
+    let whole = clients::whole(&app.env, &caller, client).await?;
     Ok(Json(WholeClient::new(&whole, &app.env.config.base_url())))
 }
 

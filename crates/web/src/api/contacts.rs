@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use domain::ContactId;
+use engine::clients::{self, decide};
 use engine::contacts::corrected::{self, Change};
 use engine::contacts::{self, merges};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::auth::{Reading, Writing};
+use super::clients::Decision;
 use super::error::{ApiError, Problem};
 use super::extract::{self, Path, Query, blank_is_none};
 use crate::app::App;
@@ -121,6 +123,20 @@ pub struct ContactInFull {
     contact: Contact,
     addresses: Vec<String>,
     merges: Vec<MergedContact>,
+    /// The client that it belongs to.
+    client: Option<ClientOfContact>,
+    /// The decision of a person about its client. Its addresses and its company decide nothing as long as this stands.
+    client_said: Option<Decision>,
+}
+
+/// The client that a contact belongs to.
+#[derive(Serialize, ToSchema)]
+pub struct ClientOfContact {
+    id: Uuid,
+    #[schema(example = "Larkfield Landscaping")]
+    name: String,
+    #[schema(example = "matched by e-mail ann@larkfield.example")]
+    why: Option<String>,
 }
 
 /// A contact that was made part of another.
@@ -152,7 +168,13 @@ impl ContactInFull {
         let contact = contacts::get(env, caller, id).await?.into();
         let addresses = contacts::addresses(env, caller, id).await?;
         let merges = merges::list(env, caller, id).await?.into_iter().map(MergedContact::from).collect();
-        Ok(Self { contact, addresses, merges })
+        let belongs = clients::of_contact(env, caller, id).await?;
+        let client = belongs.client.map(|of| ClientOfContact {
+            id: of.client_id,
+            why: clients::why(Some(&of.matched_by)),
+            name: of.client_name,
+        });
+        Ok(Self { contact, addresses, merges, client, client_said: belongs.said.as_ref().map(Decision::from) })
     }
 }
 
@@ -240,4 +262,16 @@ pub(crate) async fn undo_merge(
 ) -> Result<Json<ContactInFull>, ApiError> {
     let back = merges::undo(&app.env, &caller, ContactId(id), merge).await?;
     Ok(Json(ContactInFull::load(&app.env, &caller, ContactId(back.id)).await?))
+}
+
+/// Undoes what a person said about a contact's client. Its addresses and its company decide again.
+#[utoipa::path(delete, path = "/api/v1/contacts/{id}/client", tag = "contacts", params(("id" = i64, Path)),
+    responses((status = 204), (status = 404, body = Problem)))]
+pub(crate) async fn undo_client(
+    State(app): State<App>,
+    Writing(caller): Writing,
+    Path(id): Path<i64>,
+) -> Result<StatusCode, ApiError> {
+    decide::undo_contact(&app.env, &caller, ContactId(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

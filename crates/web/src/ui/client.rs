@@ -5,23 +5,21 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, day, plural, shown_lines};
-use domain::{ActivityId, ClientId, ContactId, Scope};
-use engine::ActError;
-use engine::clients::decide::{self, Part};
+use domain::{ActivityId, ClientId, Scope};
 use engine::clients::merged::{Fact, Said};
-use engine::clients::{self, Decided, WholeClient, curated};
+use engine::clients::{self, Decided, WholeClient};
 use engine::pull::words::facts::{document_type, in_words, label, said, sum, value_in_words};
 use serde::Deserialize;
 use serde_json::Value;
 use store::clients::{Cited, ClientContact, ClientRecord, Dated};
 use uuid::Uuid;
 
+use super::client_acts::Flash;
 use super::clients::HERE;
 use super::document::{MOST_TEXT_CHARS, cut};
-use super::flash::flashes;
 use super::layout::Layout;
 use super::text::When;
-use super::{Posted, Visitor, html};
+use super::{Visitor, chosen, html};
 use crate::api::clients::{kind, name};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
@@ -31,22 +29,6 @@ use crate::app::App;
 const NAMED: usize = 4;
 const FILES: i64 = 10;
 const TIMELINE: i64 = 20;
-
-flashes! {
-    Flash {
-        Merged = "merged": "They are one client now. Undo it below, if that is wrong.",
-        Split = "split": "That record is a client of its own now. Undo it below, if that is wrong.",
-        SplitContact = "split-contact": "That contact is not of this client any more. Its own page has its events.",
-        Undone = "undone": "Undone. Everything is as it was before.",
-        Said = "said": "Saved. It is found by search, and no record overwrites it.",
-        Withdrawn = "withdrawn": "Withdrawn. What records say stays.",
-        NotFound = "not-found": "Nothing was done: there is no client of that name.",
-        Several = "several": "Nothing was done: several clients have that name, or it is this one. Give the id from the client's address.",
-        Decided = "decided": "Nothing was done: a person decided about it before. Undo that below first.",
-        Meanwhile = "meanwhile": "Nothing was saved: somebody else wrote about this client meanwhile. Look, and try again.",
-        Invalid = "invalid": "Nothing was saved: a fact needs a plain name of up to 60 letters and a text of up to 5,000.",
-    }
-}
 
 #[derive(Template)]
 #[template(path = "client.html")]
@@ -71,6 +53,8 @@ struct ClientPage {
     newest: Option<String>,
     older: Option<String>,
     may_act: bool,
+    /// Contacts that can be added to it.
+    offered: Vec<String>,
     csrf: String,
 }
 
@@ -183,6 +167,7 @@ pub(crate) async fn show(
     names.dedup();
     names.retain(|name| *name != whole.name);
     let n_shown = i64::try_from(whole.people.len()).unwrap_or(i64::MAX);
+    let may_act = visitor.may(Scope::Write) && !visitor.csrf().is_empty();
     let page = ClientPage {
         layout: Layout::new(&visitor, now, clipped(&whole.name, 120), HERE),
         id: client.to_string(),
@@ -213,7 +198,8 @@ pub(crate) async fn show(
         timeline: timeline.iter().map(|dated| TimeRow::new(dated, now)).collect(),
         newest: query.before.map(|_| format!("{HERE}/{client}#timeline-title")),
         older: next.map(|before| format!("{HERE}/{client}?before={before}#timeline-title")),
-        may_act: visitor.may(Scope::Write) && !visitor.csrf().is_empty(),
+        may_act,
+        offered: if may_act { chosen::offers(&app, &visitor).await? } else { Vec::new() },
         csrf: visitor.csrf(),
     };
     Ok(html(&page)?.into_response())
@@ -268,16 +254,12 @@ impl RecordRow {
 }
 
 impl DecisionRow {
-    fn new(Decided { decision, record_name, other_name }: &Decided, now: DateTime<Utc>) -> Self {
-        let what = match other_name {
-            Some(other) => format!("{record_name} and {other} are one client"),
-            None => format!("{record_name} is matched with no other record"),
-        };
+    fn new(decided: &Decided, now: DateTime<Utc>) -> Self {
         Self {
-            id: decision.id.to_string(),
-            what: clipped(&what, 300),
-            by: clipped(&decision.said_by, 60),
-            at: When::new(decision.said_at, now),
+            id: decided.decision.id.to_string(),
+            what: clipped(&decided.in_words(), 300),
+            by: clipped(&decided.decision.said_by, 60),
+            at: When::new(decided.decision.said_at, now),
         }
     }
 }
@@ -377,74 +359,6 @@ fn table(fact: &str, value: &Value, said_by: &[&Cited]) -> Option<Table> {
 
 fn first_of(texts: [String; 2]) -> String {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
-}
-
-/// The forms of the page, each with the fields of its own.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ActForm {
-    other: String,
-    #[serde(deserialize_with = "blank_is_none")]
-    record: Option<Uuid>,
-    #[serde(deserialize_with = "blank_is_none")]
-    contact: Option<i64>,
-    #[serde(deserialize_with = "blank_is_none")]
-    decision: Option<Uuid>,
-    fact: String,
-    value: String,
-}
-
-pub(crate) async fn act(
-    State(app): State<App>,
-    Path((id, action)): Path<(Uuid, String)>,
-    Posted { caller, form }: Posted<ActForm>,
-) -> Result<Response, ApiError> {
-    caller.need(Scope::Write)?;
-    let (env, id) = (&app.env, ClientId(id));
-    let here = |id: ClientId| format!("{HERE}/{id}");
-    let done = match action.as_str() {
-        "merge" => {
-            // Before a name is looked up, so that nobody learns whether there is one.
-            let client = clients::whole(env, &caller, id).await?.id;
-            match clients::find_one(env, &caller, &form.other).await {
-                Ok(other) => decide::merge(env, &caller, client, other).await.map(|id| (Flash::Merged, id)),
-                Err(error) => Err(error),
-            }
-        }
-        "split" => {
-            let (part, flash) = match (form.record, form.contact) {
-                (Some(record), _) => (Part::Record(record), Flash::Split),
-                (None, Some(contact)) => (Part::Contact(ContactId(contact)), Flash::SplitContact),
-                (None, None) => return Err(ApiError::NotFound("record of this client")),
-            };
-            decide::split(env, &caller, id, part).await.map(|now| (flash, now.unwrap_or(id)))
-        }
-        "undo" => {
-            let decision = form.decision.ok_or(ApiError::NotFound("decision about this client"))?;
-            decide::undo(env, &caller, id, decision).await.map(|id| (Flash::Undone, id))
-        }
-        "say" => curated::say(env, &caller, id, &form.fact, &form.value).await.map(|whole| (Flash::Said, whole.id)),
-        "withdraw" => curated::withdraw(env, &caller, id, &form.fact).await.map(|whole| (Flash::Withdrawn, whole.id)),
-        _ => return Err(ApiError::NotFound("page")),
-    };
-    match done {
-        Ok((flash, id)) => Ok(flash.back(&here(id))),
-        Err(ActError::NotFound("client")) if action == "merge" => {
-            clients::whole(env, &caller, id).await?;
-            Ok(Flash::NotFound.back(&here(id)))
-        }
-        Err(ActError::Conflict(_)) => {
-            let flash = match action.as_str() {
-                "merge" => Flash::Several,
-                "say" | "withdraw" => Flash::Meanwhile,
-                _ => Flash::Decided,
-            };
-            Ok(flash.back(&here(id)))
-        }
-        Err(ActError::Invalid(_)) if action == "merge" => Ok(Flash::NotFound.back(&here(id))),
-        Err(ActError::Invalid(_)) => Ok(Flash::Invalid.back(&here(id))),
-        Err(error) => Err(error.into()),
-    }
 }
 
 #[cfg(test)]

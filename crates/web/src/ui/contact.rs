@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::shown::{clipped, plural};
 use domain::{ContactId, Scope};
 use engine::ActError;
+use engine::clients::{self, decide};
 use engine::contacts::corrected::{self, Change};
 use engine::contacts::merges;
 use serde::Deserialize;
@@ -37,6 +38,10 @@ flashes! {
         Undone = "undone": "Undone. This is the person who had been merged, with everything as it was.",
         Unknown = "unknown": "Nothing was merged: nobody matches that, or several people do. Choose one from the list.",
         Same = "same": "Nothing was merged: that is the same person.",
+        Belongs = "belongs": "Saved. Undo it above, if that is wrong.",
+        MatchedAgain = "matched-again": "Undone. The address and the company decide again.",
+        NoClient = "no-client": "Nothing was changed: no client has that name, or several do. Give the id from the client's address.",
+        SameClient = "same-client": "Nothing was changed: this person belongs to that client already, or is being forgotten.",
         Going = "going": "Nothing was changed: this person, or the other one, is being forgotten.",
     }
 }
@@ -48,8 +53,9 @@ struct ContactPage {
     id: String,
     name: String,
     facts: Vec<(&'static str, String)>,
-    /// Its client's page, and its name.
-    client: Option<(String, String)>,
+    client: Option<ClientLink>,
+    /// The person who said to which client it belongs, or that it belongs to none.
+    said: Option<(String, When)>,
     addresses: Vec<String>,
     made: When,
     flash: &'static str,
@@ -89,6 +95,12 @@ pub(crate) struct Typed {
     company: String,
     #[serde(default)]
     tags: String,
+}
+
+struct ClientLink {
+    href: String,
+    name: String,
+    why: String,
 }
 
 struct MergeRow {
@@ -164,7 +176,7 @@ async fn page(
         Some(before) => format!("{LIST}/{id}?before={before}"),
         None => format!("{LIST}/{id}"),
     };
-    let client = engine::clients::of_contact(&app.env, visitor, id).await?;
+    let belongs = clients::of_contact(&app.env, visitor, id).await?;
     let counted = engine::contacts::count(&app.env, visitor, id).await?;
     let merged = merges::list(&app.env, visitor, id).await?;
     let now = app.env.clock.now();
@@ -179,7 +191,12 @@ async fn page(
         id: id.to_string(),
         name: clipped(&contact.called(), 100),
         facts: [text("Company", &contact.company), tags].into_iter().flatten().collect(),
-        client: client.map(|(id, name)| (format!("/clients/{id}"), clipped(&name, 100))),
+        client: belongs.client.map(|of| ClientLink {
+            href: format!("/clients/{}", of.client_id),
+            name: clipped(&of.client_name, 100),
+            why: clients::why(Some(&of.matched_by)).unwrap_or_default(),
+        }),
+        said: belongs.said.map(|said| (clipped(&said.decision.said_by, 60), When::new(said.decision.said_at, now))),
         addresses: addresses.iter().map(|address| clipped(address, 200)).collect(),
         made: When::new(contact.created_at, now),
         flash,
@@ -244,9 +261,12 @@ pub(crate) struct ActForm {
     other: String,
     #[serde(default, deserialize_with = "blank_is_none")]
     merge: Option<Uuid>,
+    /// The name or the id of the client that it belongs to.
+    #[serde(default)]
+    client: String,
 }
 
-/// Adds or removes an address, merges, undoes a merge, deletes or forgets.
+/// Adds or removes an address, says to which client it belongs, merges, undoes either, deletes or forgets.
 pub(crate) async fn act(
     State(app): State<App>,
     Path((id, action)): Path<(i64, String)>,
@@ -275,6 +295,25 @@ pub(crate) async fn act(
             let merge = form.merge.ok_or(ApiError::NotFound("merge of this contact"))?;
             merges::undo(env, &caller, id, merge).await.map(|back| (Flash::Undone, ContactId(back.id)))
         }
+        "belongs" => {
+            // Before a name is looked up, so that nobody learns whether there is one.
+            engine::contacts::get(env, &caller, id).await?;
+            let flash = match clients::find_one(env, &caller, &form.client).await {
+                Ok(client) => match decide::add_contact(env, &caller, client, id).await {
+                    Ok(_) => Flash::Belongs,
+                    Err(ActError::Conflict(_)) => Flash::SameClient,
+                    Err(error) => return Err(error.into()),
+                },
+                Err(ActError::NotFound(_) | ActError::Conflict(_) | ActError::Invalid(_)) => Flash::NoClient,
+                Err(error) => return Err(error.into()),
+            };
+            Ok((flash, id))
+        }
+        "match-again" => match decide::undo_contact(env, &caller, id).await {
+            // It was undone already.
+            Err(ActError::NotFound("decision about this contact")) => Ok((Flash::MatchedAgain, id)),
+            undone => undone.map(|()| (Flash::MatchedAgain, id)),
+        },
         "delete" => {
             corrected::delete(env, &caller, id).await?;
             return Ok(super::contacts::Flash::Deleted.back(LIST));

@@ -11,6 +11,7 @@ pub(crate) mod channels;
 mod chart;
 mod chosen;
 pub(crate) mod client;
+pub(crate) mod client_acts;
 pub(crate) mod clients;
 pub(crate) mod connect;
 pub(crate) mod connections;

@@ -255,7 +255,7 @@ async fn contacts_belong_to_the_client_of_their_address_or_company() {
             ..Default::default()
         };
         let id = engine::contacts::create(env, &who, new).await.expect("a contact");
-        let found = clients::of_contact(env, &who, id).await.expect("an answer").map(|(_, name)| name);
+        let found = clients::of_contact(env, &who, id).await.expect("an answer").client.map(|of| of.client_name);
         assert_eq!(found.as_deref(), of, "{email}");
         ids.push(id);
     }
@@ -274,6 +274,72 @@ async fn contacts_belong_to_the_client_of_their_address_or_company() {
         .expect("written");
     let (timeline, _) = clients::timeline(env, &who, alder, false, None, 50).await.expect("a timeline");
     assert!(timeline.iter().any(|one| one.title.as_deref() == Some("Wagtails of Europe")), "{timeline:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_say_to_which_client_a_contact_belongs_and_take_it_back() {
+    let (t, who) = known().await;
+    let env = &t.world.env;
+    let of = async |contact| {
+        let of = clients::of_contact(env, &who, contact).await.expect("an answer");
+        let why = of.client.as_ref().and_then(|client| clients::why(Some(&client.matched_by)));
+        (of.client.map(|client| client.client_name), why, of.said.map(|said| said.in_words()))
+    };
+    let contact = async |name: &str, email: &str| {
+        let new = store::contacts::NewContact {
+            first_name: Some(name.into()),
+            email: Some(email.into()),
+            ..Default::default()
+        };
+        engine::contacts::create(env, &who, new).await.expect("a contact")
+    };
+    let some = |text: &str| Some(text.to_owned());
+    let (alder, tern) = (client(&t, &who, "Alder Joinery").await, client(&t, &who, "Tern Tiles").await);
+    let (nobodys, alders) = (contact("Pat", "pat@gmail.com").await, contact("Kim", "kim@alderjoinery.test").await);
+    let before = dump(&t).await;
+    assert_eq!(of(nobodys).await, (None, None, None));
+    let matched = of(alders).await;
+    assert_eq!(matched, (some("Alder Joinery"), some("matched by domain alderjoinery.test"), None));
+    let refused = decide::add_contact(env, &who, alder, alders).await.expect_err("it is there");
+    assert!(matches!(refused, ActError::Conflict(_)), "{refused}");
+
+    // One that matches nothing, and one that matches another client.
+    for id in [nobodys, alders] {
+        decide::add_contact(env, &who, tern, id).await.expect("added");
+        let (client, why, said) = of(id).await;
+        assert_eq!((client, why), (some("Tern Tiles"), some("joined by a person")));
+        assert!(said.is_some_and(|said| said.contains(" belongs to Tern Tiles")));
+    }
+    // Said otherwise, the last word counts.
+    decide::add_contact(env, &who, alder, nobodys).await.expect("moved");
+    assert_eq!(of(nobodys).await.0, some("Alder Joinery"));
+    // A contact joins no records: the one that it was added to can still be set apart.
+    decide::split(env, &who, alder, Part::Record(alder.0)).await.expect("split");
+    let whole = clients::whole(env, &who, alder).await.expect("a client");
+    let split = whole.decisions.iter().find(|decided| decided.decision.kind == "split").expect("a decision");
+    decide::undo(env, &who, alder, split.decision.id).await.expect("undone");
+
+    // Taken back on the client's page, or at the contact, also where it was set apart.
+    let whole = clients::whole(env, &who, alder).await.expect("a client");
+    let said = whole.decisions.iter().find(|decided| decided.in_words().starts_with("Pat ")).expect("a decision");
+    decide::undo(env, &who, alder, said.decision.id).await.expect("undone");
+    decide::undo_contact(env, &who, alders).await.expect("undone");
+    assert_eq!((of(nobodys).await, of(alders).await), ((None, None, None), matched.clone()));
+    decide::split(env, &who, alder, Part::Contact(alders)).await.expect("split");
+    assert_eq!(of(alders).await, (None, None, some("Kim belongs to no client")));
+    decide::undo_contact(env, &who, alders).await.expect("undone");
+    assert_eq!(of(alders).await, matched);
+    assert!(matches!(decide::undo_contact(env, &who, alders).await, Err(ActError::NotFound(_))));
+    assert_eq!(dump(&t).await, before, "undone without a trace");
+
+    let other = t.world.other_tenant("somebody else").await;
+    let (stranger, _) = t.world.caller(other, &[Scope::Service]).await;
+    for refused in [
+        decide::add_contact(env, &stranger, alder, nobodys).await.map(drop),
+        decide::undo_contact(env, &stranger, alders).await,
+    ] {
+        assert!(matches!(refused, Err(ActError::NotFound(_))), "S17: {refused:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -360,11 +426,12 @@ async fn an_address_that_was_shared_is_one_clients_when_the_other_goes() {
     let env = &t.world.env;
     let new = store::contacts::NewContact { email: Some("office@ledgerhouse.test".into()), ..Default::default() };
     let contact = engine::contacts::create(env, &who, new).await.expect("a contact");
-    assert_eq!(clients::of_contact(env, &who, contact).await.expect("an answer"), None, "it is a bookkeeper's");
+    let none = clients::of_contact(env, &who, contact).await.expect("an answer").client;
+    assert!(none.is_none(), "it is a bookkeeper's");
     let gone = "delete from client_intelligence where client_name = 'Jasper Masonry' and external_id like 'customer:%'";
     sqlx::query(gone).execute(&mut *t.world.conn().await).await.expect("gone");
     upkeep(&t).await;
-    let found = clients::of_contact(env, &who, contact).await.expect("an answer").map(|(_, name)| name);
+    let found = clients::of_contact(env, &who, contact).await.expect("an answer").client.map(|of| of.client_name);
     assert_eq!(found.as_deref(), Some("Iris Bakery"));
 }
 

@@ -10,7 +10,7 @@ use crate::looks::office::Office;
 
 const ROUTER: &str = include_str!("../../../../web/src/api/router.rs");
 /// Words that pages use for what they do to a thing.
-const ACTIONS: [&str; 21] = [
+const ACTIONS: [&str; 24] = [
     "seen",
     "remove",
     "retry",
@@ -32,6 +32,9 @@ const ACTIONS: [&str; 21] = [
     "undo",
     "say",
     "withdraw",
+    "add-contact",
+    "belongs",
+    "match-again",
 ];
 /// Routes without anything of a tenant's, or that end the visit, and the door, whose keys are tested apart.
 pub const APART: [&str; 10] = [
