@@ -62,6 +62,7 @@ pub const FUNCTIONS: &[Function] = files![
     "tributary.client_documents",
     "tributary.client_gone",
     "tributary.client_provenance",
+    "tributary.clients_found",
     "memory.filter_condition",
     "memory.filter_documents",
     "memory.words",

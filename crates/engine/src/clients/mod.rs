@@ -43,6 +43,8 @@ pub struct Page {
     pub next_after: Option<ClientId>,
     /// The number of clients that the filter leaves, up to [`store::queue::MOST_COUNTED`].
     pub n: i64,
+    /// The number of records that are in no list yet, because it is not known of which client they are; as far as the same.
+    pub n_unmatched: i64,
 }
 
 /// Clients by name. `text` is part of a name, a domain or an e-mail address.
@@ -70,9 +72,10 @@ async fn page(env: &Env, caller: &Caller, filter: Filter<'_>) -> Result<Page, Ac
         let ids: Vec<Uuid> = listed.iter().map(|client| client.id).collect();
         let mut records = clients::records(tx, &ids, false, MOST_RECORDS).await?;
         records.extend(clients::records(tx, &ids, true, 1).await?);
-        Ok((listed, has_more, records, clients::count(tx, filter).await?))
+        let (n, n_unmatched) = (clients::count(tx, filter).await?, clients::count_unmatched(tx).await?);
+        Ok((listed, has_more, records, n, n_unmatched))
     });
-    let (listed, has_more, records, n) = loaded.await?;
+    let (listed, has_more, records, n, n_unmatched) = loaded.await?;
     let mut of_client: HashMap<Uuid, Vec<ClientRecord>> = HashMap::new();
     for record in records {
         of_client.entry(record.client_id).or_default().push(record);
@@ -92,7 +95,7 @@ async fn page(env: &Env, caller: &Caller, filter: Filter<'_>) -> Result<Page, Ac
             updated_at: records.iter().map(|record| record.updated_at).max().unwrap_or(listed.updated_at),
         }
     });
-    Ok(Page { clients: clients.collect(), next_after, n })
+    Ok(Page { clients: clients.collect(), next_after, n, n_unmatched })
 }
 
 /// The facts of a client: those of its organisations and those that people wrote. A person alone is told by their own record.

@@ -86,7 +86,7 @@ pub struct Filter<'a> {
     pub limit: i64,
 }
 
-/// Lists the caller's clients by name. Row security of the transaction decides which those are.
+/// Lists the caller's clients by name, without records that wait to be matched for the first time. Row security of the transaction decides which those are.
 pub async fn list(conn: &mut PgConnection, filter: Filter<'_>) -> Result<Vec<Listed>> {
     Ok(sqlx::query_as(include_str!("../sql/clients_list.sql"))
         .bind(filter.text)
@@ -99,12 +99,23 @@ pub async fn list(conn: &mut PgConnection, filter: Filter<'_>) -> Result<Vec<Lis
 
 /// Counts the caller's clients that a filter leaves, up to [`MOST_COUNTED`].
 pub async fn count(conn: &mut PgConnection, filter: Filter<'_>) -> Result<i64> {
-    Ok(sqlx::query_scalar(include_str!("../sql/clients_count.sql"))
+    Ok(sqlx::query_scalar("select count(*) from (select from tributary.clients_found($1, $2) limit $3) c")
         .bind(filter.text)
         .bind(filter.name)
         .bind(MOST_COUNTED)
         .fetch_one(conn)
         .await?)
+}
+
+/// Counts the caller's records that were never matched, up to [`MOST_COUNTED`]. They are in no list.
+pub async fn count_unmatched(conn: &mut PgConnection) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "select count(*) from (
+             select from public.client_intelligence where marks <> matched_marks and matched_marks = 0 limit $1) c",
+    )
+    .bind(MOST_COUNTED)
+    .fetch_one(conn)
+    .await?)
 }
 
 /// The client that a record is of, by the id of any of its records.

@@ -127,6 +127,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 &["id", "name", "industry", "known from", "facts", "changed"],
                 &page.clients.iter().map(row).collect::<Vec<_>>(),
             );
+            if page.n_unmatched > 0 {
+                eprintln!(
+                    "{} records are being matched, and listed when that is done",
+                    counted(page.n_unmatched, MOST_COUNTED)
+                );
+            }
             if let Some(after) = page.next_after {
                 eprintln!("{} in all; `--after {after}` lists more", counted(page.n, MOST_COUNTED));
             }

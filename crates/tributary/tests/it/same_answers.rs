@@ -33,8 +33,9 @@ async fn the_command_line_prints_what_the_api_answers() {
     let has_clients = async || {
         house.t.count("select count(*) from client_intelligence").await > 0
             && house.t.count("select count(*) from tributary.dirty_clients").await == 0
+            && house.t.count("select count(*) from client_intelligence where marks <> matched_marks").await == 0
     };
-    assert!(wait_until(SOON, has_clients).await, "no client was derived");
+    assert!(wait_until(SOON, has_clients).await, "no client was derived and matched");
     ask("POST", "/channels", json!({ "name": "shop", "provider": "generic" })).await;
     let contact = json!({ "email": "ann@example.com", "first_name": "Ann" });
     let contact = ask("POST", "/contacts", contact).await["id"].to_string();

@@ -29,6 +29,9 @@ pub struct Clients {
     n: i64,
     /// There are more than were counted.
     is_at_least: bool,
+    /// The number of records that are being matched with others, as during a first sync. They are listed when that is done. A thousand means at
+    /// least so many.
+    n_unmatched: i64,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -78,6 +81,7 @@ impl From<clients::Page> for Clients {
             next_after: page.next_after.map(|id| id.0),
             n: page.n,
             is_at_least: page.n >= MOST_COUNTED,
+            n_unmatched: page.n_unmatched,
         }
     }
 }

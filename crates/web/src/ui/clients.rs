@@ -32,6 +32,8 @@ struct ClientsPage {
     rows: Vec<ClientRow>,
     /// How many there are, in words.
     n: String,
+    /// The records that are in no list yet, in words; empty if there are none.
+    unmatched: String,
     next: Option<String>,
     /// The first page, from a later one.
     first: Option<String>,
@@ -117,6 +119,11 @@ pub(crate) async fn list(
         n: match page.n {
             1 => "1 client".into(),
             n => format!("{} clients", counted(n, MOST_COUNTED)),
+        },
+        unmatched: match page.n_unmatched {
+            0 => String::new(),
+            1 => "1 record is being matched".into(),
+            n => format!("{} records are being matched", counted(n, MOST_COUNTED)),
         },
         next: page.next_after.map(|after| format!("{of_q}&after={after}")),
         first: query.after.map(|_| of_q),

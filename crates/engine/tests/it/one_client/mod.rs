@@ -460,6 +460,38 @@ async fn a_client_that_was_written_by_hand_keeps_its_name_and_its_facts() {
     assert_eq!(t.count(named).await, 1, "it lost its name");
 }
 
+/// As during a first sync, when the people of a company come before it is matched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_is_listed_when_it_is_matched_and_counted_before() {
+    let (t, who) = known().await;
+    let env = &t.world.env;
+    let listed = async || {
+        let page = clients::list(env, &who, None, None, 200).await.expect("clients");
+        (page.n, page.clients.len() as i64, page.n_unmatched)
+    };
+    let before = listed().await;
+    assert_eq!((before.0, before.2), (before.1, 0));
+    sqlx::query(
+        "insert into client_intelligence (id, tenant_id, source_id, external_id, client_name, identity, keys)
+         select gen_random_uuid(), $1, s.id, 'contact:new' || n, 'Person ' || n, i, tributary.client_keys(s.id || '/contact:new' || n, i)
+         from connected_sources s, generate_series(1, 3) n, lateral (select jsonb_build_object('kind', 'person', 'names', '[]'::jsonb,
+             'emails', jsonb_build_array('p' || n || case n when 3 then '@gmail.com' else '@alderjoinery.test' end)) as i) w
+         where s.provider = 'hubspot'",
+    )
+    .bind(t.world.tenant_id.0)
+    .execute(&mut *t.world.conn().await)
+    .await
+    .expect("written");
+    assert_eq!(listed().await, (before.0, before.1, 3), "nobody knows yet whose people they are");
+    assert!(clients::find(env, &who, "Person 1").await.expect("an answer").is_empty());
+    // One that is matched again stays where it is meanwhile.
+    let marked = "update client_intelligence set marks = marks + 1 where matched_marks > 0";
+    sqlx::query(marked).execute(&mut *t.world.conn().await).await.expect("marked");
+    assert_eq!(listed().await, (before.0, before.1, 3));
+    upkeep(&t).await;
+    assert_eq!(listed().await, (before.0 + 1, before.1 + 1, 0), "two are of a company, one is a client");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn records_that_go_leave_the_rest_of_their_client() {
     let (t, who) = known().await;
