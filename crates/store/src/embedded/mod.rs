@@ -18,6 +18,7 @@
 //! A server that already runs on the folder is adopted. After a crash `pg_ctl` is tried repeatedly: PostgreSQL refuses to start as long
 //! as an orphaned backend of the dead server holds the shared memory.
 
+mod advice;
 mod backup;
 mod files;
 mod manifest;
@@ -38,6 +39,7 @@ use tokio::process::Command;
 use crate::connect::ConnectTo;
 use crate::{Error, Result, migrate};
 
+pub use advice::Telling;
 pub use backup::Restore;
 pub use files::{User, is_root};
 pub use wal::{Receiver, Until, WAL, check_wal};
@@ -84,6 +86,11 @@ impl Users {
     pub fn are_only_us(&self) -> bool {
         flock(&*self.0, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
+}
+
+/// Whether a session was refused for a reason that does not pass by itself, though a server may say so in passing: a file that is missing.
+fn is_lasting(error: &Error) -> bool {
+    error.code().is_some_and(|code| code == "58P01")
 }
 
 /// The port that a server's pid file names, in its fourth line.
@@ -134,6 +141,7 @@ impl Embedded {
         let major = self.check_version().await?;
         let deadline = Instant::now() + START_LIMIT;
         let mut launched = None;
+        let mut telling = Telling::new(Instant::now());
         loop {
             let pid = match self.running_pid().await? {
                 Some(pid) => pid,
@@ -149,8 +157,31 @@ impl Embedded {
             match self.ensure_login(&running).await {
                 Ok(()) => return Ok(running),
                 // It was stopping, or is recovering from a crash: look again.
-                Err(error) if error.is_passing() && Instant::now() < deadline => {
+                Err(error) if error.is_passing() && !is_lasting(&error) && Instant::now() < deadline => {
+                    let now = Instant::now();
+                    if telling.needs_advice(now) && telling.is_due(now) {
+                        let (said, log) = (error.told(), self.log_file());
+                        let advice = self.advice_by_log(&said);
+                        tracing::warn!(
+                            "PostgreSQL does not let us in yet, will ask again: {said} (log: {}); {advice}",
+                            log.display()
+                        );
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                Err(error) if is_lasting(&error) => {
+                    if launched == Some(pid)
+                        && let Err(left) = self.stop().await
+                    {
+                        tracing::warn!("the embedded PostgreSQL was left running: {left}");
+                    }
+                    let said = error.told();
+                    let what = format!(
+                        "PostgreSQL lets nobody in: {said} (log: {})\n\nhint: {}",
+                        self.log_file().display(),
+                        self.advice(&said)
+                    );
+                    return Err(Error::Refused { what });
                 }
                 Err(error) => return Err(error),
             }
@@ -322,7 +353,11 @@ impl Embedded {
                 tokio::time::sleep(Duration::from_millis(250)).await;
                 continue;
             }
-            let what = format!("PostgreSQL did not start; its last words: {said} (log: {})", self.log_file().display());
+            let what = format!(
+                "PostgreSQL did not start; its last words: {said} (log: {})\n\nhint: {}",
+                self.log_file().display(),
+                self.advice(&said)
+            );
             return Err(Error::Refused { what });
         }
     }
@@ -415,7 +450,10 @@ impl Embedded {
     fn failed(&self, doing: &str, output: &std::process::Output) -> Error {
         let said = [&output.stdout[..], &output.stderr[..]].concat();
         let said = String::from_utf8_lossy(&said).trim().replace('\n', " · ");
-        Error::Refused { what: format!("PostgreSQL could not {doing}: {said} (log: {})", self.log_file().display()) }
+        let (log, advice) = (self.log_file(), self.advice(&said));
+        Error::Refused {
+            what: format!("PostgreSQL could not {doing}: {said} (log: {})\n\nhint: {advice}", log.display()),
+        }
     }
 
     /// Returns a secret file of this folder, for tests that connect in another way.

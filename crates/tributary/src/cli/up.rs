@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use engine::work::Stop;
 use engine::{Config, database};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use store::embedded::{Embedded, Running};
+use store::embedded::{Embedded, Running, Telling};
 use tokio::task::JoinSet;
 
 use super::{env, key, process};
@@ -21,6 +21,9 @@ const TRY_EVERY: Duration = Duration::from_millis(100);
 
 /// The interval at which `up` looks whether its server lives. After a crash the server ends and is started again.
 const KEEP_EVERY: Duration = Duration::from_millis(100);
+
+/// The pause after a start that failed.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 /// How long the end of `up` waits for a start of its server that is under way. By then the server has its pid file, by which it is stopped.
 const KEEPER_LIMIT: Duration = Duration::from_secs(20);
@@ -110,6 +113,7 @@ async fn tell_running(config: Config) {
 /// started is stopped if this fails.
 async fn start(config: &Config) -> anyhow::Result<database::Database> {
     let mut database = started(config).await?;
+    let mut telling = Telling::new(Instant::now());
     loop {
         match database.migrate().await {
             Ok(applied) => {
@@ -119,13 +123,13 @@ async fn start(config: &Config) -> anyhow::Result<database::Database> {
                 return Ok(database);
             }
             Err(error) if database.embedded.is_some() && is_passing(&error) => {
-                tracing::warn!("the database went away while it was set up, will try again: {error:#}");
+                tell(&mut telling, config, "the database could not be set up", &error);
             }
             Err(error) => {
                 if let Err(left) = database.release(config).await {
                     tracing::warn!("the embedded PostgreSQL was left running: {left:#}");
                 }
-                return Err(error);
+                return Err(hinted(config, error));
             }
         }
         tokio::time::sleep(TRY_EVERY).await;
@@ -137,14 +141,50 @@ async fn start(config: &Config) -> anyhow::Result<database::Database> {
 
 /// Starts the server. One that dies again and again while it is prepared is started until it stays.
 async fn started(config: &Config) -> anyhow::Result<database::Database> {
+    let mut telling = Telling::new(Instant::now());
     loop {
         match database::start(config).await {
             Err(error) if is_passing(&error) => {
-                tracing::warn!("the database went away while it started, will try again: {error:#}");
+                tell(&mut telling, config, "the database went away while it started", &error);
             }
-            started => return started,
+            started => return started.map_err(|error| hinted(config, error)),
         }
         tokio::time::sleep(TRY_EVERY).await;
+    }
+}
+
+/// Tells that something did not succeed and is tried again: not every time, and with what to do when it lasts.
+fn tell(telling: &mut Telling, config: &Config, what: &str, error: &anyhow::Error) {
+    let now = Instant::now();
+    if !telling.is_due(now) {
+        return;
+    }
+    match advice(config, error).filter(|_| telling.needs_advice(now)) {
+        Some(advice) => tracing::warn!("{what}, will keep trying: {error:#}; {advice}"),
+        None => tracing::warn!("{what}, will try again: {error:#}"),
+    }
+}
+
+/// Advice about trouble with the embedded server. None: the database is somebody else's.
+fn advice(config: &Config, error: &anyhow::Error) -> Option<String> {
+    if config.database_url.is_some() {
+        return None;
+    }
+    Some(database::embedded(config).ok()?.advice_by_log(&format!("{error:#}")))
+}
+
+/// An error that ends `up`, with what to do about it, unless it says so itself.
+fn hinted(config: &Config, error: anyhow::Error) -> anyhow::Error {
+    let said = format!("{error:#}");
+    let is_refusal = matches!(error.downcast_ref::<store::Error>(), Some(store::Error::Refused { .. }));
+    let advice = match is_refusal {
+        // A refusal of ours names what it wants, but for what the system says about a file.
+        true => database::embedded(config).ok().and_then(|server| server.known_advice(&said)),
+        false => advice(config, &error),
+    };
+    match advice.filter(|_| !said.contains("hint:")) {
+        Some(advice) => anyhow::anyhow!("{said}\n\nhint: {advice}"),
+        None => error,
     }
 }
 
@@ -160,9 +200,10 @@ async fn serve_all(
     stop: Stop,
 ) -> anyhow::Result<ExitCode> {
     let env = database.env(config)?;
+    let mut telling = Telling::new(Instant::now());
     let link = loop {
         match key::new_link(&env, None).await {
-            Err(error) if is_passing(&error) => tracing::warn!("the database is away, will keep trying: {error:#}"),
+            Err(error) if is_passing(&error) => tell(&mut telling, config, "the database is away", &error),
             made => break made?,
         }
         tokio::select! {
@@ -210,25 +251,36 @@ impl Keeper {
 
 async fn keep_server(config: Config, mut server: Running, end: Stop) -> Option<Running> {
     let mut restarted = None;
+    let mut trouble: Option<Telling> = None;
     loop {
-        tokio::select! { () = tokio::time::sleep(KEEP_EVERY) => {} () = end.stopped() => {} }
+        let pause = if trouble.is_some() { AFTER_FAILURE } else { KEEP_EVERY };
+        tokio::select! { () = tokio::time::sleep(pause) => {} () = end.stopped() => {} }
         if end.is_stopping() {
             return restarted;
         }
         if Embedded::is_alive(&server) {
             continue;
         }
-        tracing::error!("the embedded PostgreSQL (pid {}) is gone; starting it again", server.postmaster_pid);
-        match database::embedded(&config) {
-            Ok(embedded) => match embedded.start().await {
-                Ok(again) => {
-                    tracing::info!("the embedded PostgreSQL runs again (pid {})", again.postmaster_pid);
-                    restarted = Some(again.clone());
-                    server = again;
+        if trouble.is_none() {
+            tracing::error!("the embedded PostgreSQL (pid {}) is gone; starting it again", server.postmaster_pid);
+        }
+        match start_again(&config).await {
+            Ok(again) => {
+                tracing::info!("the embedded PostgreSQL runs again (pid {})", again.postmaster_pid);
+                restarted = Some(again.clone());
+                (server, trouble) = (again, None);
+            }
+            Err(error) => {
+                let now = Instant::now();
+                if trouble.get_or_insert_with(|| Telling::new(now)).is_due(now) {
+                    let said = format!("{:#}", hinted(&config, error)).replace("\n\nhint: ", "; ");
+                    tracing::error!("the embedded PostgreSQL does not start, will keep trying: {said}");
                 }
-                Err(error) => tracing::error!("it does not start, will keep trying: {error}"),
-            },
-            Err(error) => tracing::error!("it does not start, will keep trying: {error}"),
+            }
         }
     }
+}
+
+async fn start_again(config: &Config) -> anyhow::Result<Running> {
+    Ok(database::embedded(config)?.start().await?)
 }

@@ -502,16 +502,3 @@ async fn two_first_starts_at_once_make_one_cluster_and_neither_stops_the_other()
     assert!(!folder.0.join("postgres.new").exists());
     assert!(postmaster(&folder).is_some());
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_broken_setting_of_the_server_is_told_at_once() {
-    let (folder, port) = (Folder::new(), free_port());
-    assert!(run(command(&folder.0, port).arg("migrate")).0.status.success());
-    let conf = folder.0.join("postgres/postgresql.conf");
-    let text = std::fs::read_to_string(&conf).expect("settings");
-    std::fs::write(&conf, text + "\nshared_buffers = plenty\n").expect("written");
-    let begun = Instant::now();
-    let (output, _, said) = run(command(&folder.0, port).arg("up"));
-    assert!(!output.status.success() && said.contains("shared_buffers"), "{said}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "it took {:?}", begun.elapsed());
-}

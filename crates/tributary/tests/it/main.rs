@@ -38,6 +38,7 @@ mod memory;
 mod moment;
 mod moves;
 mod names;
+mod no_start;
 mod openapi;
 mod path;
 mod people;
