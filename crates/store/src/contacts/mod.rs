@@ -96,37 +96,37 @@ pub async fn import(conn: &mut PgConnection, tenant_id: TenantId, new: &NewConta
 
 /// Adds the fields that a contact lacks. `false`: it lacks none of them.
 async fn complete(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId, new: &NewContact) -> Result<bool> {
-    let changed = sqlx::query(include_str!("../sql/contact_complete.sql"))
-        .bind(tenant_id.0)
-        .bind(id.0)
-        .bind(&new.email)
-        .bind(&new.phone_number)
-        .bind(&new.first_name)
-        .bind(&new.last_name)
-        .bind(&new.company)
-        .bind(&new.tags)
-        .execute(conn)
-        .await?;
-    Ok(changed.rows_affected() == 1)
+    Ok(write(conn, include_str!("../sql/contact_complete.sql"), tenant_id, id, new).await? == 1)
 }
 
 /// Overwrites a contact's own fields.
 pub async fn change(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId, to: &NewContact) -> Result<()> {
-    sqlx::query(
-        "update public.contacts set email = $3, phone_number = $4, first_name = $5, last_name = $6, company = $7, tags = $8
-         where tenant_id = $1 and id = $2",
-    )
-    .bind(tenant_id.0)
-    .bind(id.0)
-    .bind(&to.email)
-    .bind(&to.phone_number)
-    .bind(&to.first_name)
-    .bind(&to.last_name)
-    .bind(&to.company)
-    .bind(&to.tags)
-    .execute(conn)
-    .await?;
+    let sql = "update public.contacts set email = $3, phone_number = $4, first_name = $5, last_name = $6, company = $7, tags = $8
+         where tenant_id = $1 and id = $2";
+    write(conn, sql, tenant_id, id, to).await?;
     Ok(())
+}
+
+/// Executes a statement on a contact, $1 and $2, and its own fields, $3 to $8. Returns the number of rows that it changed.
+async fn write(
+    conn: &mut PgConnection,
+    sql: &'static str,
+    tenant_id: TenantId,
+    id: ContactId,
+    fields: &NewContact,
+) -> Result<u64> {
+    let written = sqlx::query(sql)
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .bind(&fields.email)
+        .bind(&fields.phone_number)
+        .bind(&fields.first_name)
+        .bind(&fields.last_name)
+        .bind(&fields.company)
+        .bind(&fields.tags)
+        .execute(conn)
+        .await?;
+    Ok(written.rows_affected())
 }
 
 /// The addresses that people added to a contact, beside its own e-mail address and number.

@@ -31,6 +31,26 @@ pub struct Args {
     command: Command,
 }
 
+/// A contact's own fields.
+#[derive(clap::Args)]
+struct Fields {
+    /// An e-mail address.
+    #[arg(long)]
+    email: Option<String>,
+    /// A telephone number, with its country code.
+    #[arg(long)]
+    phone: Option<String>,
+    /// The first name.
+    #[arg(long)]
+    first_name: Option<String>,
+    /// The last name.
+    #[arg(long)]
+    last_name: Option<String>,
+    /// The company.
+    #[arg(long)]
+    company: Option<String>,
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// List contacts, newest first.
@@ -43,21 +63,8 @@ enum Command {
     },
     /// Add a contact, and link unmatched activities of its addresses to it.
     Add {
-        /// An e-mail address.
-        #[arg(long)]
-        email: Option<String>,
-        /// A telephone number, with its country code.
-        #[arg(long)]
-        phone: Option<String>,
-        /// The first name.
-        #[arg(long)]
-        first_name: Option<String>,
-        /// The last name.
-        #[arg(long)]
-        last_name: Option<String>,
-        /// The company.
-        #[arg(long)]
-        company: Option<String>,
+        #[command(flatten)]
+        fields: Fields,
     },
     /// Show a contact and every address by which it is recognised.
     Show {
@@ -74,21 +81,8 @@ enum Command {
     Set {
         /// Its number, name, e-mail address or telephone number.
         contact: String,
-        /// An e-mail address.
-        #[arg(long)]
-        email: Option<String>,
-        /// A telephone number, with its country code.
-        #[arg(long)]
-        phone: Option<String>,
-        /// The first name.
-        #[arg(long)]
-        first_name: Option<String>,
-        /// The last name.
-        #[arg(long)]
-        last_name: Option<String>,
-        /// The company.
-        #[arg(long)]
-        company: Option<String>,
+        #[command(flatten)]
+        fields: Fields,
         /// Tags, with commas between them, instead of those that it has.
         #[arg(long, value_delimiter = ',')]
         tags: Option<Vec<String>>,
@@ -180,9 +174,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 &listed.0.iter().map(row).collect::<Vec<_>>(),
             );
         }
-        Command::Add { email, phone, first_name, last_name, company } => {
-            let new =
-                NewContact { email, phone_number: phone, first_name, last_name, company, ..NewContact::default() };
+        Command::Add { fields: Fields { email, phone: phone_number, first_name, last_name, company } } => {
+            let new = NewContact { email, phone_number, first_name, last_name, company, ..NewContact::default() };
             let id = contacts::create(&env, &caller, new).await?;
             if args.shared.json {
                 print_json(&web::api::contacts::Contact::from(contacts::get(&env, &caller, id).await?))?;
@@ -216,17 +209,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Set {
             contact,
-            email,
-            phone,
-            first_name,
-            last_name,
-            company,
+            fields: Fields { email, phone: phone_number, first_name, last_name, company },
             tags,
             add_address: add_addresses,
             remove_address: remove_addresses,
         } => {
             let id = id_of(&env, &caller, &contact).await?;
-            let phone_number = phone;
             let change =
                 Change { email, phone_number, first_name, last_name, company, tags, add_addresses, remove_addresses };
             let changed = corrected::change(&env, &caller, id, change).await?;
