@@ -1,23 +1,17 @@
 //! The tables and functions that agents written for Supabase use, as PostgREST offers them. Names come from a fixed list, and values are
 //! bound. Everything runs in the caller's own transaction, so row security, column grants and triggers decide what is allowed.
 
+mod offered;
+
 use domain::{PersonId, TenantId};
 use serde_json::{Map, Value};
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 use uuid::Uuid;
 
+use self::offered::Does;
 use crate::{Error, Result, claims};
 
-/// A table with its columns and their PostgreSQL types.
-#[derive(Debug)]
-pub struct Table {
-    pub name: &'static str,
-    pub columns: &'static [(&'static str, &'static str)],
-    /// Whether a caller sees only the row of its own person, whatever else it may read.
-    pub is_own: bool,
-    /// Whether what was just written to a row is worth a notice, as SQL.
-    is_news: &'static str,
-}
+pub use self::offered::{FUNCTIONS, Function, TABLES, Table};
 
 /// A row that was written.
 #[derive(Debug, sqlx::FromRow)]
@@ -28,99 +22,6 @@ pub struct Written {
     /// Whether pages have something new to show.
     pub is_news: bool,
 }
-
-pub const TABLES: &[Table] = &[
-    Table {
-        name: "activities",
-        columns: &[
-            ("id", "uuid"),
-            ("type", "text"),
-            ("direction", "text"),
-            ("sales_id", "int8"),
-            ("contact_id", "int8"),
-            ("processing_status", "text"),
-            ("raw_data", "jsonb"),
-            ("processed_data", "jsonb"),
-            ("metadata", "jsonb"),
-            ("locked_by", "uuid"),
-            ("locked_at", "timestamptz"),
-            ("lock_epoch", "int4"),
-            ("provider_id", "uuid"),
-            ("event_key", "text"),
-            ("created_at", "timestamptz"),
-            ("updated_at", "timestamptz"),
-        ],
-        is_own: false,
-        is_news: "true",
-    },
-    Table {
-        name: "crm_processing_nodes",
-        columns: &[
-            ("id", "uuid"),
-            ("sales_id", "int8"),
-            ("app_name", "text"),
-            ("device_name", "text"),
-            ("status", "text"),
-            ("current_activity_id", "uuid"),
-            ("processed_count", "int4"),
-            ("last_heartbeat", "timestamptz"),
-            ("enabled", "bool"),
-            ("concurrency", "int4"),
-            ("created_at", "timestamptz"),
-        ],
-        is_own: false,
-        is_news: "t.shown_at = t.last_heartbeat",
-    },
-    // Only read: an agent asks who it is.
-    Table {
-        name: "sales",
-        columns: &[
-            ("id", "int8"),
-            ("user_id", "uuid"),
-            ("first_name", "text"),
-            ("last_name", "text"),
-            ("email", "text"),
-            ("stale_threshold_minutes", "int4"),
-            ("allow_remote_processing", "bool"),
-            ("built_in_agent", "bool"),
-            ("processes", "text[]"),
-            ("created_at", "timestamptz"),
-        ],
-        is_own: true,
-        is_news: "false",
-    },
-];
-
-/// A function with its arguments.
-#[derive(Debug)]
-pub struct Function {
-    pub name: &'static str,
-    pub arguments: &'static [(&'static str, &'static str)],
-    does: Does,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Does {
-    /// Returns the rows it claimed.
-    Claim,
-    /// Gives locks back, and returns how many.
-    Recover { is_reset: bool },
-}
-
-pub const FUNCTIONS: &[Function] = &[
-    Function {
-        name: "claim_next_pending_activity",
-        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4"), ("p_source_types", "text[]")],
-        does: Does::Claim,
-    },
-    Function {
-        name: "claim_stale_activity",
-        arguments: &[("p_agent_sales_id", "int8"), ("p_limit", "int4"), ("p_source_types", "text[]")],
-        does: Does::Claim,
-    },
-    Function { name: "unlock_stale_locks", arguments: &[], does: Does::Recover { is_reset: false } },
-    Function { name: "reset_stale_locks", arguments: &[], does: Does::Recover { is_reset: true } },
-];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
@@ -171,16 +72,6 @@ pub struct Wanted {
     pub order: Vec<(&'static str, bool)>,
     pub limit: i64,
     pub offset: i64,
-}
-
-impl Table {
-    pub fn find(name: &str) -> Option<&'static Self> {
-        TABLES.iter().find(|table| table.name == name)
-    }
-
-    pub fn column(&self, name: &str) -> Option<(&'static str, &'static str)> {
-        self.columns.iter().copied().find(|(known, _)| *known == name)
-    }
 }
 
 fn push_columns(sql: &mut QueryBuilder<Postgres>, table: &Table, columns: &[&'static str]) {
