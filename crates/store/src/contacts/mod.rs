@@ -173,7 +173,7 @@ pub async fn delete(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId)
     for sql in [
         "delete from public.client_decisions where tenant_id = $1 and record = 'contact/' || $2::bigint",
         "delete from public.saved_searches where tenant_id = $1 and query #>> '{filters,contact}' = ($2::bigint)::text",
-        "delete from public.contacts where tenant_id = $1 and id = $2::bigint",
+        "delete from public.contacts where tenant_id = $1 and id = $2",
     ] {
         sqlx::query(sql).bind(tenant_id.0).bind(id.0).execute(&mut *conn).await?;
     }

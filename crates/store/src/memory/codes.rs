@@ -173,13 +173,11 @@ async fn write(
     Ok(())
 }
 
+const REMOVE_CODES: &str = "delete from memory.codes where tenant_id = $1 and model = $2";
+
 /// Removes the codes of a tenant's vectors of one model. All of these are fresh again.
 pub async fn begin_anew(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
-    sqlx::query("delete from memory.codes where tenant_id = $1 and model = $2")
-        .bind(tenant_id.0)
-        .bind(table.model())
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query(REMOVE_CODES).bind(tenant_id.0).bind(table.model()).execute(&mut *conn).await?;
     let mut after = Uuid::nil();
     loop {
         let last: Option<Uuid> = sqlx::query_scalar(table.on(include_str!("../sql/codes_fresh.sql")))
@@ -202,10 +200,7 @@ pub async fn segments(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Ve
 /// Removes the codes of a tenant's vectors of one model, with what is known of fresh ones.
 pub async fn remove(conn: &mut PgConnection, tenant_id: TenantId, table: &VectorTable) -> Result<()> {
     // The fresh ones first: that waits for a segment that is being made of them, and then removes it too.
-    for sql in [
-        "delete from memory.fresh_vectors where tenant_id = $1 and model = $2",
-        "delete from memory.codes where tenant_id = $1 and model = $2",
-    ] {
+    for sql in ["delete from memory.fresh_vectors where tenant_id = $1 and model = $2", REMOVE_CODES] {
         sqlx::query(sql).bind(tenant_id.0).bind(table.model()).execute(&mut *conn).await?;
     }
     Ok(())
