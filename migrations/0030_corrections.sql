@@ -22,10 +22,13 @@ create table public.contact_merges (
     documents uuid[] not null,
     merged_by text not null,
     merged_at timestamptz not null default now(),
+    -- It is merged when everything has moved; until then, and while it is undone, neither contact is changed, deleted or forgotten.
+    state text not null default 'merging' check (state in ('merging', 'merged', 'undoing')),
     primary key (tenant_id, id),
     foreign key (tenant_id, contact_id) references public.contacts (tenant_id, id) on delete cascade
 );
 create index contact_merges_contact_idx on public.contact_merges (tenant_id, contact_id);
+create index contact_merges_unfinished_idx on public.contact_merges (tenant_id) where state <> 'merged';
 select tributary.protect('public.contact_merges');
 grant select on public.contact_merges to authenticated;
 

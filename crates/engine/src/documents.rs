@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::act::OrMissing as _;
 use crate::activities::remember_again;
-use crate::memory::remember;
+use crate::memory::{Change, remember};
 use crate::{ActError, Env};
 
 /// A page of the tenant's documents, the newest first, and the one before which the next page begins.
@@ -102,8 +102,12 @@ pub async fn delete(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), Ac
         ..Record::new(SourceId(document.source_id), document.external_id, document.document_type, "")
     };
     let begin = || async { Ok(env.db.begin().await?) };
-    let (mut tx, _) = remember(env, tenant_id, vec![tombstone], begin).await.map_err(ActError::Failed)?;
-    removed::mark(&mut tx, env.clock.sql(), tenant_id, id, &clipped(&caller.key_name, 60)).await?;
+    let (mut tx, batch) = remember(env, tenant_id, vec![tombstone], begin).await.map_err(ActError::Failed)?;
+    let written = &batch.records[0];
+    // It was forgotten meanwhile: nothing is written in its place.
+    (written.id == id).or_missing("document")?;
+    let is_marked = removed::mark(&mut tx, env.clock.sql(), tenant_id, id, &clipped(&caller.key_name, 60)).await?;
+    (is_marked || written.change == Change::KeptOut).or_missing("document")?;
     tx.commit().await?;
     tracing::info!(document.id = %id, tenant.id = %tenant_id, "document {id} was deleted, as key {} asked", caller.key_id);
     Ok(())

@@ -16,6 +16,8 @@ pub const MOST_ROWS: usize = 100;
 pub const COLUMNS: [&str; 7] = ["id", "type", "direction", "sales_id", "contact_id", "raw_data", "metadata"];
 /// The fields of `raw_data`.
 const RAW: [&str; 5] = ["source_type", "content", "subject", "sender", "format"];
+/// Fields of `metadata` by which an activity is known as what a person wrote.
+const WRITTEN: [&str; 3] = ["written_by", "at", "about"];
 const MOST_BYTES: usize = 1_048_576;
 
 /// An activity as a program gives it.
@@ -67,7 +69,7 @@ impl Inserted {
         if is_blank("content") && (text("source_type") == Some("url") || is_blank("subject")) {
             return Err("raw_data.content is empty".into());
         }
-        if let Some(ours) = RESERVED.iter().find(|name| self.metadata.contains_key(**name)) {
+        if let Some(ours) = RESERVED.iter().chain(&WRITTEN).find(|name| self.metadata.contains_key(**name)) {
             return Err(format!("only the server writes metadata.{ours}"));
         }
         Ok(())
@@ -113,10 +115,7 @@ pub async fn insert(
     }
     let ids: Vec<Uuid> = new.iter().map(|row| row.id.0).collect();
     let inserted = env.db.write(async |tx| -> Result<Vec<Uuid>, ActError> {
-        let held = written::hold_contacts(tx, tenant_id, &contacts).await?;
-        if contacts.iter().any(|id| !held.contains(id)) {
-            return Err(ActError::NotFound("contact"));
-        }
+        crate::contacts::hold(tx, tenant_id, &contacts).await?;
         let held = written::hold_people(tx, tenant_id, &people).await?;
         if people.iter().any(|id| !held.contains(id)) {
             return Err(ActError::NotFound("person"));
@@ -166,6 +165,7 @@ mod tests {
             (json!({ "source_type": "text", "content": "a\0" }), json!({}), "it has a NUL character"),
             (text.clone(), json!({ "a": { "b\0": 1 } }), "it has a NUL character"),
             (text.clone(), json!({ "from_key": "x" }), "only the server writes metadata.from_key"),
+            (text.clone(), json!({ "written_by": "Ben" }), "only the server writes metadata.written_by"),
             (text, json!({ "error": {} }), "only the server writes metadata.error"),
         ] {
             assert_eq!(row(raw, metadata).checked(), Err(why.to_owned()));

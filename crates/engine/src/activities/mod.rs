@@ -134,6 +134,7 @@ pub async fn link(
     let (tenant_id, missing) = (caller.tenant_id, "activity or contact");
     let linked = env.db.write(async |tx| {
         let activity = activities::get(tx, tenant_id, id).await?.or_missing(missing)?;
+        crate::contacts::hold(tx, tenant_id, &[contact_id.0]).await?;
         activities::link(tx, tenant_id, id, contact_id).await?.or_missing(missing)?;
         let mut linked = vec![id.0];
         if let Some(party) = activity.party().filter(|_| is_address_theirs) {

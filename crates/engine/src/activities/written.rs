@@ -10,7 +10,6 @@ use store::activities::{self, Activity};
 use store::written::{self, NewActivity};
 use store::{clients, contacts};
 
-use crate::act::OrMissing as _;
 use crate::enrich::rules;
 use crate::{ActError, Env};
 
@@ -114,8 +113,7 @@ pub async fn add(env: &Env, caller: &Caller, new: Written) -> Result<Added, ActE
     };
     let written = env.db.write(async |tx| -> Result<Added, ActError> {
         if let Some(contact) = new.contact_id {
-            let is_there = !written::hold_contacts(tx, tenant_id, &[contact.0]).await?.is_empty();
-            is_there.or_missing("contact")?;
+            crate::contacts::hold(tx, tenant_id, &[contact.0]).await?;
         }
         let is_new = !written::insert(tx, tenant_id, std::slice::from_ref(&row)).await?.is_empty();
         if is_new {
@@ -126,6 +124,12 @@ pub async fn add(env: &Env, caller: &Caller, new: Written) -> Result<Added, ActE
         }
         let taken = || ActError::conflict("that id is taken: leave it out, or open the form again");
         let activity = activities::get(tx, tenant_id, id).await?.ok_or_else(taken)?;
+        // Who may write may not read what others wrote.
+        let is_theirs =
+            activity.channel_id.is_none() && activity.metadata.get("written_by") == row.metadata.get("written_by");
+        if !is_new && !is_theirs {
+            return Err(taken());
+        }
         Ok(Added { activity, is_new })
     });
     written.await

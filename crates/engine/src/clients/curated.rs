@@ -81,9 +81,13 @@ async fn write(
         is_deleted: is_gone,
         ..Record::new(source_id, format!("{CLIENT_PREFIX}hand/{}", row.id), DocumentType::Client, text)
     };
-    let begin = || async { Ok(env.db.begin().await?) };
+    // Before its document, in the order in which forgetting takes both.
+    let begin = || async {
+        let mut tx = env.db.begin().await?;
+        rows::lock(&mut tx, tenant_id).await?;
+        Ok(tx)
+    };
     let (mut tx, batch) = remember(env, tenant_id, vec![record], begin).await.map_err(ActError::Failed)?;
-    rows::lock(&mut tx, tenant_id).await?;
     let is_written = if is_gone {
         curated::remove(&mut tx, tenant_id, row.id, before.as_ref().unwrap_or(&Value::Null)).await?
     } else {

@@ -2,11 +2,11 @@
 
 use domain::shown::clipped;
 use domain::text::has_nul;
-use domain::{Caller, ContactId, Region, TenantId};
+use domain::{Caller, ContactId, Fault, Region, TenantId};
 use serde_json::json;
 use store::Tx;
 use store::activities;
-use store::contacts::{self, Contact, NewContact, theirs};
+use store::contacts::{self, Contact, NewContact, merges, theirs};
 
 use super::{MOST_TAGS, checked_email, checked_phone, plain};
 use crate::act::OrMissing as _;
@@ -16,7 +16,9 @@ use crate::lanes::queue_of;
 use crate::{ActError, Env};
 
 /// So many activities change hands in one commit.
-pub(super) const BITE: i64 = 5_000;
+pub(super) const BITE: i64 = 1_000;
+pub(super) const UNFINISHED: &str =
+    "a merge of this contact is under way: wait for it, merge the two once more, or undo it";
 /// The most addresses that one request adds or removes.
 const MOST_ADDRESSES: usize = 50;
 
@@ -80,7 +82,7 @@ impl Change {
 pub async fn change(env: &Env, caller: &Caller, id: ContactId, change: Change) -> Result<Contact, ActError> {
     let (tenant_id, region) = (caller.tenant_id, env.config.phone_region);
     let changed = env.db.write(async |tx| -> Result<Contact, ActError> {
-        let contact = locked(tx, tenant_id, id).await?;
+        let contact = settled(tx, tenant_id, id).await?;
         let (to, added) = change.applied(&contact, region).map_err(ActError::Invalid)?;
         for address in &change.remove_addresses {
             contacts::remove_address(tx, tenant_id, id, address).await?.or_missing("added address of this contact")?;
@@ -106,9 +108,14 @@ pub async fn change(env: &Env, caller: &Caller, id: ContactId, change: Change) -
 /// Deletes a contact and keeps what came from it: its activities and documents have no contact afterwards. Its name and addresses go in the first
 /// commit, its activities lose it some thousands in a commit, and it goes with the last. Asking again after a crash goes on.
 pub async fn delete(env: &Env, caller: &Caller, id: ContactId) -> Result<(), ActError> {
+    let (env, caller) = (env.clone(), caller.clone());
+    to_its_end(async move { delete_all(&env, &caller, id).await }).await
+}
+
+async fn delete_all(env: &Env, caller: &Caller, id: ContactId) -> Result<(), ActError> {
     let tenant_id = caller.tenant_id;
     let blanked = env.db.write(async |tx| -> Result<(), ActError> {
-        locked(tx, tenant_id, id).await?;
+        settled(tx, tenant_id, id).await?;
         Ok(contacts::blank(tx, tenant_id, id).await?)
     });
     blanked.await?;
@@ -140,6 +147,22 @@ pub(crate) async fn locked(tx: &mut Tx, tenant_id: TenantId, id: ContactId) -> R
         return Err(ActError::conflict("this contact is being forgotten"));
     }
     contacts::get(tx, tenant_id, id).await?.or_missing("contact")
+}
+
+/// The same for a contact that no merge is moving.
+pub(super) async fn settled(tx: &mut Tx, tenant_id: TenantId, id: ContactId) -> Result<Contact, ActError> {
+    let contact = locked(tx, tenant_id, id).await?;
+    if merges::is_unfinished(tx, tenant_id, id).await? {
+        return Err(ActError::conflict(UNFINISHED));
+    }
+    Ok(contact)
+}
+
+/// Does it to its end, also if the request that asked for it ends before: a contact of very many activities takes longer than a request may.
+pub(super) async fn to_its_end<T: Send + 'static>(
+    act: impl Future<Output = Result<T, ActError>> + Send + 'static,
+) -> Result<T, ActError> {
+    tokio::spawn(act).await.unwrap_or_else(|error| Err(ActError::Failed(Fault::Transient(error.into()))))
 }
 
 /// The name under which an act is recorded.

@@ -2,11 +2,11 @@
 
 use domain::{Caller, ContactId};
 use store::clients::matching;
-use store::contacts::merges::{self, Merge};
+use store::contacts::merges::{self, Merge, MergeState};
 use store::contacts::{self, Contact, theirs};
 use uuid::Uuid;
 
-use super::corrected::{BITE, by, locked};
+use super::corrected::{BITE, UNFINISHED, by, locked, settled, to_its_end};
 use crate::act::OrMissing as _;
 use crate::activities::remember_again;
 use crate::{ActError, Env};
@@ -19,6 +19,11 @@ pub async fn list(env: &Env, caller: &Caller, id: ContactId) -> Result<Vec<Merge
 /// Makes `other` part of `into`. The first commit records it and moves addresses, so that new events go to `into`; activities and documents follow some
 /// thousands in a commit, and `other` goes with the last. Asking again after a crash goes on.
 pub async fn merge(env: &Env, caller: &Caller, into: ContactId, other: ContactId) -> Result<Contact, ActError> {
+    let (env, caller) = (env.clone(), caller.clone());
+    to_its_end(async move { merge_all(&env, &caller, into, other).await }).await
+}
+
+async fn merge_all(env: &Env, caller: &Caller, into: ContactId, other: ContactId) -> Result<Contact, ActError> {
     let tenant_id = caller.tenant_id;
     if into == other {
         return Err(ActError::invalid("a contact cannot be merged with itself"));
@@ -28,18 +33,24 @@ pub async fn merge(env: &Env, caller: &Caller, into: ContactId, other: ContactId
         matching::lock(tx, tenant_id).await?;
         // In the order of their ids, so that two merges never wait for each other in a ring.
         let (first, second) = if into.0 < other.0 { (into, other) } else { (other, into) };
-        let (one, two) = (locked(tx, tenant_id, first).await?, locked(tx, tenant_id, second).await?);
+        for id in [first, second] {
+            locked(tx, tenant_id, id).await?;
+        }
         if let Some(id) = merges::unfinished(tx, tenant_id, (into, other)).await? {
             return Ok(id);
         }
+        let (one, two) = (settled(tx, tenant_id, first).await?, settled(tx, tenant_id, second).await?);
         let gone = if first == other { one } else { two };
         Ok(merges::begin(tx, env.clock.sql(), tenant_id, (into, &gone), &by(caller)).await?)
     });
     let id = begun.await?;
     loop {
         let moved = env.db.write(async |tx| -> Result<bool, ActError> {
-            merges::lock(tx, tenant_id, id).await?.or_missing("merge of this contact")?;
             contacts::lock(tx, tenant_id, other).await?.or_missing("contact")?;
+            let merge = merges::lock(tx, tenant_id, id).await?.or_missing("merge of this contact")?;
+            if merge.state != MergeState::Merging {
+                return Err(ActError::conflict(UNFINISHED)); // somebody undoes it
+            }
             let activities = theirs::move_activities(tx, tenant_id, (other, Some(into)), BITE).await?;
             let documents = theirs::move_documents(tx, tenant_id, (other, Some(into)), BITE).await?;
             merges::note(tx, tenant_id, id, &activities, &documents).await?;
@@ -47,6 +58,7 @@ pub async fn merge(env: &Env, caller: &Caller, into: ContactId, other: ContactId
             let is_last = activities.len().max(documents.len()) < BITE as usize;
             if is_last {
                 contacts::delete(tx, tenant_id, other).await?;
+                merges::set_state(tx, tenant_id, id, MergeState::Merged).await?;
             }
             Ok(is_last)
         });
@@ -61,12 +73,18 @@ pub async fn merge(env: &Env, caller: &Caller, into: ContactId, other: ContactId
 /// Undoes a merge: the contact is there again under its old number, with what it had and still belongs to the other one. Asking again after a crash goes
 /// on.
 pub async fn undo(env: &Env, caller: &Caller, id: ContactId, merge: Uuid) -> Result<Contact, ActError> {
+    let (env, caller) = (env.clone(), caller.clone());
+    to_its_end(async move { undo_all(&env, &caller, id, merge).await }).await
+}
+
+async fn undo_all(env: &Env, caller: &Caller, id: ContactId, merge: Uuid) -> Result<Contact, ActError> {
     let (tenant_id, bite) = (caller.tenant_id, BITE as usize);
     let again = env.db.write(async |tx| -> Result<Merge, ActError> {
         matching::lock(tx, tenant_id).await?;
         locked(tx, tenant_id, id).await?;
         let found = merges::lock(tx, tenant_id, merge).await?;
         let found = found.filter(|merge| merge.contact_id == id.0).or_missing("merge of this contact")?;
+        merges::set_state(tx, tenant_id, merge, MergeState::Undoing).await?;
         merges::take_back(tx, tenant_id, &found).await?;
         Ok(found)
     });
@@ -77,6 +95,10 @@ pub async fn undo(env: &Env, caller: &Caller, id: ContactId, merge: Uuid) -> Res
         let of = |all: &[Uuid]| all.iter().skip(round * bite).take(bite).copied().collect::<Vec<_>>();
         let (activities, documents) = (of(&found.activities), of(&found.documents));
         let given = env.db.write(async |tx| -> Result<(), ActError> {
+            // Another that undoes it may have come to the end.
+            if merges::lock(tx, tenant_id, merge).await?.is_none() {
+                return Ok(());
+            }
             let moved = theirs::give_back_activities(tx, tenant_id, &activities, (id, back)).await?;
             theirs::give_back_documents(tx, tenant_id, &documents, (id, back)).await?;
             remember_again(tx, tenant_id, &moved).await?;

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use domain::text::has_nul;
 use domain::{ActivityId, Caller, ContactId, Region, TenantId, normal_email, normal_phone};
 use serde_json::{Value, json};
-use store::activities;
 use store::contacts::{self, Contact, Imported, NewContact, Wanted};
 use store::forgotten::{self, Counted, Subject};
+use store::{Tx, activities};
 
 use crate::act::OrMissing as _;
 use crate::activities::remember_again;
@@ -146,6 +146,18 @@ pub async fn is_being_forgotten(env: &Env, caller: &Caller, id: ContactId) -> Re
     Ok(env.db.session(async |conn| queue_of::<ForgetAll>().holds(conn, &message).await).await?)
 }
 
+/// Keeps these contacts from going until the transaction ends. An error: one is not there, or is being forgotten, and what is added would go with it.
+pub(crate) async fn hold(tx: &mut Tx, tenant_id: TenantId, ids: &[i64]) -> Result<(), ActError> {
+    let held = store::written::hold_contacts(tx, tenant_id, ids).await?;
+    for id in ids {
+        held.contains(id).or_missing("contact")?;
+        if queue_of::<ForgetAll>().holds(tx, &json!({ "tenant_id": tenant_id, "contact_id": id })).await? {
+            return Err(ActError::conflict("this contact is being forgotten"));
+        }
+    }
+    Ok(())
+}
+
 /// Has everything removed that came from a contact, and returns how much that is. The contact's own name and addresses go at once, so that no event is
 /// linked to it any more. Asked twice, it is done once.
 pub async fn forget(env: &Env, caller: &Caller, id: ContactId) -> Result<Counted, ActError> {
@@ -158,6 +170,10 @@ pub async fn forget(env: &Env, caller: &Caller, id: ContactId) -> Result<Counted
         let counted = forgotten::count(tx, tenant_id, subject).await?;
         if queue.holds(tx, &message).await? {
             return Ok(counted);
+        }
+        // What a merge still moves would escape.
+        if contacts::merges::is_unfinished(tx, tenant_id, id).await? {
+            return Err(ActError::conflict(corrected::UNFINISHED));
         }
         contacts::blank(tx, tenant_id, id).await?;
         let forgotten_id =

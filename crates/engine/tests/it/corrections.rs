@@ -367,3 +367,76 @@ async fn a_deleted_contact_leaves_its_activities_and_a_forgotten_one_nothing_of_
     assert_eq!(number(&world, of_anybody).await, 0, "a tombstone of a forgotten contact is left");
     assert_eq!(number(&world, "select count(*) from contacts").await, 0);
 }
+
+/// What a crash leaves: the first commit of a merge is there, or that of its undoing, and the rest is not.
+async fn stopped(world: &World, state: &str) {
+    let sql = "update contact_merges set state = $1";
+    sqlx::query(sql).bind(state).execute(&mut *world.conn().await).await.expect("a state");
+}
+
+#[tokio::test]
+async fn while_a_merge_is_unfinished_neither_contact_is_forgotten_deleted_or_changed() {
+    let world = World::now().await;
+    let (tenant_id, by) = (world.tenant_id, caller(world.tenant_id));
+    let ann = contact(&world, tenant_id, "ann@example.com", "Ann").await;
+    let bob = contact(&world, tenant_id, "bob@example.com", "Bob").await;
+    event(&world, tenant_id, "bob@example.com").await;
+    merges::merge(&world.env, &by, ann, bob).await.expect("merged");
+    let merge = merges::list(&world.env, &by, ann).await.expect("merges")[0].id;
+
+    for state in ["merging", "undoing"] {
+        stopped(&world, state).await;
+        assert!(
+            is_refused(engine::contacts::forget(&world.env, &by, ann).await),
+            "{state}: what still moves would stay"
+        );
+        assert!(is_refused(corrected::delete(&world.env, &by, ann).await), "{state}");
+        assert!(is_refused(corrected::change(&world.env, &by, ann, ContactChange::default()).await), "{state}");
+        let other = contact(&world, tenant_id, "eve@example.com", state).await;
+        assert!(is_refused(merges::merge(&world.env, &by, ann, other).await), "{state}");
+    }
+    // A merge that goes on after somebody has begun to undo it would take the addresses from the contact that is back.
+    let back = merges::undo(&world.env, &by, ann, merge).await.expect("undone");
+    assert_eq!((back.id, back.email.as_deref()), (bob.0, Some("bob@example.com")));
+    assert_eq!(number(&world, "select count(*) from contact_merges").await, 0);
+    merges::merge(&world.env, &by, ann, bob).await.expect("merged once more");
+    let again = merges::list(&world.env, &by, ann).await.expect("merges");
+    assert_eq!(again[0].activities.len(), 1, "a merge of its own, with what it moved");
+    engine::contacts::forget(&world.env, &by, ann).await.expect("asked");
+    let late = Written { contact_id: Some(ann), ..note("late") };
+    assert!(is_refused(written::add(&world.env, &by, late).await), "I1: it would go with the contact");
+}
+
+#[tokio::test]
+async fn a_tombstone_follows_its_activity_to_another_contact_and_is_not_forgotten_with_the_first() {
+    let memory = Memory::of(World::now().await).await;
+    let (world, by) = (&memory.world, caller(memory.world.tenant_id));
+    let ann = contact(world, world.tenant_id, "ann@example.com", "Ann").await;
+    let bob = contact(world, world.tenant_id, "bob@example.com", "Bob").await;
+    event(world, world.tenant_id, "ann@example.com").await;
+    world.run_lanes(&lanes::ALL).await;
+    let (document, activity): (Uuid, Uuid) = sqlx::query_as("select d.id, a.id from source_documents d, activities a")
+        .fetch_one(&mut *world.conn().await)
+        .await
+        .expect("a document");
+    documents::delete(&world.env, &by, DocumentId(document)).await.expect("deleted");
+    engine::activities::link(&world.env, &by, ActivityId(activity), bob, false).await.expect("linked");
+    world.run_lanes(&lanes::ALL).await;
+    engine::contacts::forget(&world.env, &by, ann).await.expect("asked");
+    world.run_lanes(&lanes::ALL).await;
+    assert_eq!(number(world, "select count(*) from contacts").await, 1, "Ann is gone");
+    let kept = "select count(*) from source_documents where removed_at is not null and contact_id = $1";
+    let n: i64 = sqlx::query_scalar(kept).bind(bob.0).fetch_one(&mut *world.conn().await).await.expect("a number");
+    assert_eq!(n, 1, "it would come back with the next change of its activity");
+}
+
+#[tokio::test]
+async fn an_id_that_is_taken_by_what_somebody_else_wrote_shows_nothing_of_it() {
+    let world = World::now().await;
+    let by = caller(world.tenant_id);
+    let first = Written { id: Some(ActivityId::new()), ..note("A secret of Ben's.") };
+    written::add(&world.env, &by, first.clone()).await.expect("written");
+    let other = Caller::local("eve", world.tenant_id, false);
+    assert!(is_refused(written::add(&world.env, &other, first.clone()).await));
+    assert!(!written::add(&world.env, &by, first).await.expect("known").is_new);
+}

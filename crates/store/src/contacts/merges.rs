@@ -2,7 +2,7 @@
 //! move in bites; the record of the merge says which have moved.
 
 use chrono::{DateTime, Utc};
-use domain::{ContactId, TenantId};
+use domain::{ContactId, TenantId, words};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -22,6 +22,19 @@ pub struct Merge {
     pub documents: Vec<Uuid>,
     pub merged_by: String,
     pub merged_at: DateTime<Utc>,
+    #[sqlx(try_from = "String")]
+    pub state: MergeState,
+}
+
+words! {
+    /// How far a merge is.
+    MergeState {
+        /// Activities and documents are on their way.
+        Merging = "merging",
+        Merged = "merged",
+        /// They are on their way back.
+        Undoing = "undoing",
+    }
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -29,7 +42,7 @@ pub struct Merged {
     pub contact: Contact,
 }
 
-const COLUMNS: &str = "id, contact_id, merged, activities, documents, merged_by, merged_at";
+const COLUMNS: &str = "id, contact_id, merged, activities, documents, merged_by, merged_at, state";
 
 /// Lists the contacts that were made part of this one, the latest first.
 pub async fn list(conn: &mut PgConnection, tenant_id: TenantId, contact_id: ContactId) -> Result<Vec<Merge>> {
@@ -45,15 +58,28 @@ pub async fn lock(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid) -> Res
     Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant_id.0).bind(id).fetch_optional(conn).await?)
 }
 
-/// Finds the merge of these two that was begun and is not over.
+/// Finds the merge of these two that was begun and has not come to its end.
 pub async fn unfinished(
     conn: &mut PgConnection,
     tenant_id: TenantId,
     (into, other): (ContactId, ContactId),
 ) -> Result<Option<Uuid>> {
     let sql = "select id from public.contact_merges
-         where tenant_id = $1 and contact_id = $2 and merged #>> '{contact,id}' = $3 order by id desc limit 1";
+         where tenant_id = $1 and contact_id = $2 and merged #>> '{contact,id}' = $3 and state = 'merging'";
     Ok(sqlx::query_scalar(sql).bind(tenant_id.0).bind(into.0).bind(other.to_string()).fetch_optional(conn).await?)
+}
+
+/// Whether a merge that this contact is part of is under way, or being undone.
+pub async fn is_unfinished(conn: &mut PgConnection, tenant_id: TenantId, id: ContactId) -> Result<bool> {
+    let sql = "select exists (select from public.contact_merges
+         where tenant_id = $1 and state <> 'merged' and (contact_id = $2 or (merged #>> '{contact,id}')::bigint = $2))";
+    Ok(sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_one(conn).await?)
+}
+
+pub async fn set_state(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, state: MergeState) -> Result<()> {
+    let sql = "update public.contact_merges set state = $3 where tenant_id = $1 and id = $2";
+    sqlx::query(sql).bind(tenant_id.0).bind(id).bind(state.as_str()).execute(conn).await?;
+    Ok(())
 }
 
 /// Makes a contact part of another, but for its activities and documents: records it, and moves addresses, missing fields, decisions about clients and saved

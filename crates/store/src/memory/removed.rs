@@ -41,6 +41,25 @@ pub async fn unmark(conn: &mut PgConnection, tenant_id: TenantId, id: DocumentId
     .await?)
 }
 
+/// Gives tombstones of activities the contacts that the activities have now.
+pub async fn set_contacts(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    documents: &[(Uuid, Option<i64>)],
+) -> Result<()> {
+    let (ids, contacts): (Vec<Uuid>, Vec<Option<i64>>) = documents.iter().copied().unzip();
+    sqlx::query(
+        "update public.source_documents d set contact_id = r.contact_id from unnest($2::uuid[], $3::int8[]) r (id, contact_id)
+         where d.tenant_id = $1 and d.id = r.id and d.removed_at is not null and d.contact_id is distinct from r.contact_id",
+    )
+    .bind(tenant_id.0)
+    .bind(ids)
+    .bind(contacts)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// A document that a person deleted: all that is left of it.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Removed {

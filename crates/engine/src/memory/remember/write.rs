@@ -1,9 +1,9 @@
 //! Writes a plan in the caller's transaction, after comparing everything again under lock.
 
 use domain::text::Chunk;
-use domain::{ChunkId, Fault, Notice, Op, Record};
+use domain::{ChunkId, DocumentType, Fault, Notice, Op, Record};
 use store::Tx;
-use store::memory::{Moved, NewChunk, Seen, Stored, chunks, documents, mentions};
+use store::memory::{Moved, NewChunk, Seen, Stored, chunks, documents, mentions, removed};
 use uuid::Uuid;
 
 use super::Change;
@@ -97,6 +97,17 @@ async fn update(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<V
     let same: Vec<(Uuid, &Record, Option<i64>)> =
         plan.steps.iter().filter(is_same).map(|step| (step.id.0, &step.normal.record, step.version)).collect();
     let touched = if same.is_empty() { Vec::new() } else { documents::touch(tx, plan.tenant_id, &same).await? };
+    // What became of an activity's contact counts for its tombstone too: it is forgotten with that contact and no other.
+    let is_kept_out = |step: &&Step| step.change == Change::KeptOut && !step.normal.record.is_deleted;
+    let kept_out = plan
+        .steps
+        .iter()
+        .filter(is_kept_out)
+        .filter(|step| matches!(step.normal.record.document_type, DocumentType::Activity(_)));
+    let kept_out: Vec<(Uuid, Option<i64>)> = kept_out.map(|step| (step.id.0, step.normal.record.contact_id)).collect();
+    if !kept_out.is_empty() {
+        removed::set_contacts(tx, plan.tenant_id, &kept_out).await?;
+    }
     let changed: Vec<Stored> =
         plan.steps.iter().filter(|step| step.is_rewritten()).map(|step| stored(plan, step, vectors)).collect();
     if !changed.is_empty() {
