@@ -42,6 +42,7 @@ struct HomePage {
 struct WebhookLine {
     href: String,
     name: String,
+    /// "Twilio webhook".
     kind: String,
     badge: Badge,
     is_active: bool,
@@ -100,10 +101,11 @@ pub(crate) async fn show(
 impl WebhookLine {
     fn new(app: &App, channel: &Channel) -> Self {
         let spec = app.env.channel_providers.find(&channel.provider_code).ok();
+        let label = spec.map_or(channel.provider_code.as_str(), |spec| spec.label);
         Self {
             href: format!("{}/{}", channels::HERE, channel.id),
             name: clipped(&channel.name, 100),
-            kind: spec.map_or(channel.provider_code.as_str(), |spec| spec.label).to_owned(),
+            kind: if label.ends_with("webhook") { label.to_owned() } else { format!("{label} webhook") },
             badge: channels::state(channel.is_active),
             is_active: channel.is_active,
         }
