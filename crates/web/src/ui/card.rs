@@ -113,7 +113,7 @@ impl Card {
                 "" if is_said => String::new(),
                 "" => clipped(content, 300),
                 summary if summary == title => String::new(),
-                summary => clipped(summary, 1_000),
+                summary => clipped(beyond(&title, summary), 1_000),
             },
             title,
             is_listed: true,
@@ -142,6 +142,11 @@ impl Card {
             href,
         }
     }
+}
+
+/// The part of a summary that the title does not say: a summary by rules begins with the subject.
+fn beyond<'a>(title: &str, summary: &'a str) -> &'a str {
+    summary.strip_prefix(title).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(summary)
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -305,6 +310,14 @@ mod tests {
         assert_eq!((tone(&skipped), actions(&skipped, "/x").len()), ("skipped", 1));
         let odd = failed(json!("out of paper"), 0, 1);
         assert_eq!(told(&odd).0, "It failed");
+    }
+
+    #[test]
+    fn a_card_says_a_thing_once() {
+        assert_eq!(beyond("Late parcel", "Late parcel: it is three days late."), "it is three days late.");
+        for summary in ["Late parcels are sent back.", "A parcel is late.", ""] {
+            assert_eq!(beyond("Late parcel", summary), summary);
+        }
     }
 
     #[test]
