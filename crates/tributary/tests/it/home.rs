@@ -35,7 +35,7 @@ async fn fail(world: &World) {
 }
 
 /// Two dead items in one lane.
-async fn bury(world: &World) {
+pub async fn bury(world: &World) {
     run(
         world,
         "insert into pgmq.a_upkeep (msg_id, read_ct, enqueued_at, vt, message, headers)

@@ -12,7 +12,7 @@ use crate::browser::{Browser, serve};
 
 const SOON: Duration = Duration::from_secs(8);
 
-async fn put(world: &World, what: Value) -> Uuid {
+pub async fn put(world: &World, what: Value) -> Uuid {
     sqlx::query_scalar(
         "insert into activities (tenant_id, type, direction, processing_status, raw_data, processed_data, metadata, sales_id, created_at)
          select $1, coalesce(w ->> 'type', 'note'), 'inbound', coalesce(w ->> 'status', 'completed'),

@@ -52,5 +52,6 @@ mod sign_in;
 mod soak;
 mod source_pages;
 mod sources;
+mod tasks;
 mod timing;
 mod whose;
