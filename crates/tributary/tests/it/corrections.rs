@@ -279,7 +279,7 @@ async fn a_contact_is_added_to_a_client_by_page_api_and_command_line_and_it_is_u
     browser.typed("#add-person", "ann@gmail.com").await;
     browser.click("form[action$='/add-contact'] button").await;
     assert!(
-        browser.shows("That contact is of this client now", SOON).await
+        browser.shows("That contact belongs to this client now", SOON).await
             && browser.shows("Ann Lark belongs to Larkfield Landscaping", SOON).await,
         "{}",
         browser.text().await
@@ -290,7 +290,7 @@ async fn a_contact_is_added_to_a_client_by_page_api_and_command_line_and_it_is_u
     browser.click("#belongs summary").await;
     browser.typed("#belongs input[name=client]", "Tern Tiles").await;
     browser.click("#belongs button").await;
-    assert!(browser.shows("Saved. Undo it above", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("Saved. If that is wrong, undo it below", SOON).await, "{}", browser.text().await);
     assert_eq!(client_of().await["client"]["id"], tern);
     browser.photograph("contact-belongs").await;
     browser.click("form[action$='/match-again'] button").await;

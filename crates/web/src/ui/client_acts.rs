@@ -21,7 +21,7 @@ flashes! {
         Merged = "merged": "They are one client now. Undo it below, if that is wrong.",
         Split = "split": "That record is a client of its own now. Undo it below, if that is wrong.",
         SplitContact = "split-contact": "That contact is not of this client any more. Undo it on the contact's own page, if that is wrong.",
-        ContactAdded = "contact-added": "That contact is of this client now. Undo it below, if that is wrong.",
+        ContactAdded = "contact-added": "That contact belongs to this client now. If that is wrong, undo it below.",
         ContactUnknown = "contact-unknown": "Nothing was done: no contact matches that, or several do. Choose one from the list.",
         ContactKnown = "contact-known": "Nothing was done: that contact is of this client already, or is being forgotten.",
         Undone = "undone": "Undone. Everything is as it was before.",

@@ -38,7 +38,7 @@ flashes! {
         Undone = "undone": "Undone. This is the person who had been merged, with everything as it was.",
         Unknown = "unknown": "Nothing was merged: nobody matches that, or several people do. Choose one from the list.",
         Same = "same": "Nothing was merged: that is the same person.",
-        Belongs = "belongs": "Saved. Undo it above, if that is wrong.",
+        Belongs = "belongs": "Saved. If that is wrong, undo it below.",
         MatchedAgain = "matched-again": "Undone. The address and the company decide again.",
         NoClient = "no-client": "Nothing was changed: no client has that name, or several do. Give the id from the client's address.",
         SameClient = "same-client": "Nothing was changed: this person belongs to that client already, or is being forgotten.",
