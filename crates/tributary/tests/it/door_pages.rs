@@ -138,7 +138,7 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     browser.typed("input[name=email]", "ann@example.com").await;
     browser.typed("input[name=first_name]", "Ann").await;
     browser.click(".after button").await;
-    assert!(browser.shows("known since", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("added", SOON).await, "{}", browser.text().await);
     browser.goto(&format!("{}/clients/people", app.url)).await;
     browser.photograph("contacts").await;
     browser.client.find(Locator::LinkText("+15005550006")).await.expect("a link").click().await.expect("a click");
