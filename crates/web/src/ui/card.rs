@@ -226,8 +226,14 @@ impl Failure {
         };
         let (next, at) = next(activity, text(&error, "type"), text(&error, "timestamp"));
         let note = [tries.as_str(), next].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let words = match message {
+            "" => what.to_owned(),
+            // The message of a skip says "skipped" itself.
+            message if message.starts_with("skipped by ") => format!("It was {message}"),
+            message => format!("{what}: {message}"),
+        };
         Self {
-            words: clipped(&if message.is_empty() { what.to_owned() } else { format!("{what}: {message}") }, 500),
+            words: clipped(&words, 500),
             note,
             times: at.map(|at| When::new(at, now)).into_iter().collect(),
         }
@@ -306,7 +312,7 @@ mod tests {
         let buried = Activity { is_dead: true, ..failed(away, 3, 30) };
         assert_eq!(told(&buried), (words, "tried 2 times, given up".into(), 0));
         let skipped = failed(json!({ "type": "Skipped", "message": "skipped by Ann" }), 0, 1);
-        assert_eq!(told(&skipped), ("It was skipped: skipped by Ann".into(), "tried 2 times".into(), 0));
+        assert_eq!(told(&skipped), ("It was skipped by Ann".into(), "tried 2 times".into(), 0));
         assert_eq!((tone(&skipped), actions(&skipped, "/x").len()), ("skipped", 1));
         let odd = failed(json!("out of paper"), 0, 1);
         assert_eq!(told(&odd).0, "It failed");
