@@ -24,7 +24,7 @@ pub(crate) fn page(problem: &Problem, is_repeatable: bool) -> String {
     let retries = problem.status == 503 && is_repeatable;
     let (title, what_to_do) = match problem.r#type {
         "/problems/database-away" if is_repeatable => {
-            (problem.title.clone(), "The database is away; this page retries automatically. Nothing is lost meanwhile.".to_owned())
+            (problem.title.clone(), "This page tries again by itself. Nothing is lost meanwhile.".to_owned())
         }
         "/problems/database-away" => {
             (problem.title.clone(), "It is not certain that your change was made. Go back, look, and try again.".to_owned())
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn every_page_says_what_happened_and_names_its_request() {
         for (kind, status, is_repeatable, says) in [
-            ("/problems/database-away", 503, true, "this page retries automatically"),
+            ("/problems/database-away", 503, true, "This page tries again by itself"),
             ("/problems/database-away", 503, false, "It is not certain that your change was made"),
             ("/problems/unauthenticated", 401, true, "Sign in again"),
             ("/problems/not-found", 404, true, "It may have been moved"),
