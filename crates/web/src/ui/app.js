@@ -73,6 +73,15 @@ keepClock(document.body);
 tellAges();
 setInterval(tellAges, 1000);
 
+// ---- on a phone the tabs are wider than the page: the current one is in sight
+const showTab = () => {
+  const tab = document.querySelector(".tabs [aria-current]");
+  const tabs = tab?.parentElement;
+  if (tab) tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
+};
+showTab();
+addEventListener("resize", showTab);
+
 // ---- "/" is for searching, except where one types
 addEventListener("keydown", (key) => {
   if (key.key !== "/" || key.ctrlKey || key.metaKey || key.altKey || key.target.closest?.("input, select, textarea")) return;
