@@ -94,7 +94,10 @@ impl Browser {
             let value = if dark { "dark" } else { "light" };
             self.devtools(
                 "Emulation.setEmulatedMedia",
-                json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] }),
+                json!({ "features": [
+                    { "name": "prefers-color-scheme", "value": value },
+                    { "name": "prefers-reduced-motion", "value": "reduce" },
+                ] }),
             )
             .await;
             for (device, width, height) in [("desktop", 1280, 900), ("phone", 375, 812)] {
