@@ -73,6 +73,12 @@ keepClock(document.body);
 tellAges();
 setInterval(tellAges, 1000);
 
+// ---- on a phone the tabs are a strip to push: the one that is open is in sight
+for (const tab of document.querySelectorAll(".tabs [aria-current]")) {
+  const strip = tab.parentElement;
+  strip.scrollLeft = tab.offsetLeft - strip.offsetLeft - (strip.clientWidth - tab.offsetWidth) / 2;
+}
+
 // ---- "/" is for searching, except where one types
 addEventListener("keydown", (key) => {
   if (key.key !== "/" || key.ctrlKey || key.metaKey || key.altKey || key.target.closest?.("input, select, textarea")) return;
