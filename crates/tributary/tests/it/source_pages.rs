@@ -83,7 +83,7 @@ async fn a_person_connects_an_account_watches_it_break_and_reconnects_it() {
     assert_eq!(listed, 10, "{}", browser.text().await);
     browser.click("form[action$='/every'] option[value='6h']").await;
     browser.click("form[action$='/every'] button").await;
-    assert!(browser.shows("It is synced so often from now on", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("It is synced that often from now on", SOON).await, "{}", browser.text().await);
     assert!(browser.shows("Synced every 6h from now on", SOON).await, "{}", browser.text().await);
     browser.photograph("source").await;
 

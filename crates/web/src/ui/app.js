@@ -45,11 +45,11 @@ const keepClock = (body) => {
 const span = (s) =>
   s < 100 ? `${s} s` : s < 6000 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
 const forms = {
-  clock: { hour: "2-digit", minute: "2-digit" },
+  clock: { hour: "numeric", minute: "2-digit" },
   weekday: { weekday: "short", day: "numeric" },
   day: { day: "numeric", month: "long", year: "numeric" },
   month: { month: "long", year: "numeric", timeZone: "UTC" },
-  bucket: { weekday: "short", hour: "2-digit", minute: "2-digit" },
+  bucket: { weekday: "short", hour: "numeric", minute: "2-digit" },
   exact: { dateStyle: "full", timeStyle: "medium" },
 };
 const inForm = (form, at) => new Intl.DateTimeFormat(navigator.languages, forms[form]).format(new Date(at));

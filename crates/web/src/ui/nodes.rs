@@ -65,8 +65,8 @@ pub(crate) struct DoneQuery {
 
 flashes! {
     Flash {
-        Enabled = "enabled": "It is on, and claims again from its next heartbeat on.",
-        Disabled = "disabled": "It is off: it finishes what it has, and claims nothing more from its next heartbeat on.",
+        Enabled = "enabled": "It is on, and takes work again with its next heartbeat.",
+        Disabled = "disabled": "It is off. It finishes what it has, and takes nothing more after its next heartbeat.",
         Saved = "saved": "Saved. The device reads it with its next heartbeat.",
         Refused = "refused": "How many at once is a number from 1 to 64.",
         Gone = "gone": "There is no such device any more.",
@@ -133,7 +133,10 @@ fn tiles(overview: &Overview) -> Vec<Tile> {
         tile(
             "Devices online",
             Figure::new(n_online),
-            format!("take {} at once", plural(hands, "activity", "activities")),
+            match n_online {
+                0 => "no device takes work".into(),
+                _ => format!("take {} at once", plural(hands, "activity", "activities")),
+            },
             if n_online > 0 { "good" } else { "" },
         ),
     ]

@@ -124,7 +124,7 @@ flashes! {
         NotSynced = "not-synced": "It is not synced now, so nothing was read.",
         Nameless = "nameless": "It has no id to ask for it by: the next full sync tries it again.",
         Skipped = "skipped": "The record is left out.",
-        Cadence = "cadence": "It is synced so often from now on.",
+        Cadence = "cadence": "It is synced that often from now on.",
         Moved = "moved": "It had changed meanwhile, so nothing was done. This is how it is now.",
     }
 }
