@@ -368,7 +368,7 @@ async fn a_deleted_contact_leaves_its_activities_and_a_forgotten_one_nothing_of_
     assert_eq!(number(&world, "select count(*) from contacts").await, 0);
 }
 
-/// What a crash leaves: the first commit of a merge is there, or that of its undoing, and the rest is not.
+/// The state that a crash leaves: the first commit of a merge is there, or that of its undoing, and the rest is not.
 async fn stopped(world: &World, state: &str) {
     let sql = "update contact_merges set state = $1";
     sqlx::query(sql).bind(state).execute(&mut *world.conn().await).await.expect("a state");

@@ -232,11 +232,7 @@ impl Failure {
             message if message.starts_with("skipped by ") => format!("It was {message}"),
             message => format!("{what}: {message}"),
         };
-        Self {
-            words: clipped(&words, 500),
-            note,
-            times: at.map(|at| When::new(at, now)).into_iter().collect(),
-        }
+        Self { words: clipped(&words, 500), note, times: at.map(|at| When::new(at, now)).into_iter().collect() }
     }
 }
 
