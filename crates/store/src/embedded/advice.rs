@@ -82,7 +82,7 @@ impl Embedded {
 
     /// The same, also by the end of the server's log.
     pub fn advice_by_log(&self, said: &str) -> String {
-        self.advice(&format!("{said} {}", files::last_lines(&self.log_file(), 5)))
+        self.advice(&format!("{said} {}", files::last_lines(&self.log_file(), 20)))
     }
 }
 

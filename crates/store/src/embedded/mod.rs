@@ -341,7 +341,8 @@ impl Embedded {
             }
             let said = files::last_lines(&self.log_file(), 5);
             n_ended += 1;
-            let has_reason = files::names_a_reason(&files::text_after(&self.log_file(), logged_before));
+            let logged = files::text_after(&self.log_file(), logged_before);
+            let has_reason = files::names_a_reason(&logged);
             let passes = (!has_reason && n_ended <= MOST_ENDED)
                 || ["still in use", "already exists", "could not bind"].iter().any(|words| said.contains(words));
             if started.success() || (passes && Instant::now() < deadline) {
@@ -356,7 +357,7 @@ impl Embedded {
             let what = format!(
                 "PostgreSQL did not start; its last words: {said} (log: {})\n\nhint: {}",
                 self.log_file().display(),
-                self.advice(&said)
+                self.advice(&logged)
             );
             return Err(Error::Refused { what });
         }
