@@ -266,7 +266,7 @@ async fn an_owner_adds_a_person_gives_them_a_channel_and_removes_them_on_pages()
     let own_page = browser.client.current_url().await.expect("a URL").to_string();
 
     browser.goto(&format!("{url}/connections/webhooks/{id}")).await;
-    assert!(browser.shows("everyone's", SOON).await, "{}", browser.text().await);
+    assert!(browser.shows("belongs to everyone", SOON).await, "{}", browser.text().await);
     let select = browser.client.find(Locator::Css("#owner")).await.expect("a choice");
     select.select_by_label("Ann Lee").await.expect("Ann");
     browser.click("section form.stack button").await;
