@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use engine::work::Stop;
-use engine::{Config, database};
+use engine::{ActError, Config, database};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use store::embedded::{Embedded, Running, Telling};
@@ -188,8 +188,13 @@ fn hinted(config: &Config, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
+/// Whether the database may answer when it is asked again. It was asked by an act or directly.
 fn is_passing(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<store::Error>().is_some_and(store::Error::is_passing)
+    let of_act = error.downcast_ref::<ActError>().and_then(|error| match error {
+        ActError::Store(error) => Some(error),
+        _ => None,
+    });
+    of_act.or_else(|| error.downcast_ref::<store::Error>()).is_some_and(store::Error::is_passing)
 }
 
 async fn serve_all(
@@ -283,4 +288,25 @@ async fn keep_server(config: Config, mut server: Running, end: Stop) -> Option<R
 
 async fn start_again(config: &Config) -> anyhow::Result<Running> {
     Ok(database::embedded(config)?.start().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_goes_away_during_an_act_is_waited_for_too() {
+        let context = "a sign-in link could not be made";
+        for error in [
+            anyhow::Error::from(store::Error::TimedOut),
+            anyhow::Error::from(store::Error::TimedOut).context(context),
+            anyhow::Error::from(ActError::from(store::Error::TimedOut)),
+            anyhow::Error::from(ActError::from(store::Error::TimedOut)).context(context),
+        ] {
+            assert!(is_passing(&error), "{error:?}");
+        }
+        for error in [anyhow::anyhow!("no key"), ActError::invalid("a name has 1 to 100 characters").into()] {
+            assert!(!is_passing(&error), "{error:?}");
+        }
+    }
 }
