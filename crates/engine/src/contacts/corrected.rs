@@ -91,9 +91,7 @@ pub async fn change(env: &Env, caller: &Caller, id: ContactId, change: Change) -
         for address in &added {
             contacts::add_address(tx, tenant_id, id, address).await?;
         }
-        let is_blank = |name: &&Option<String>| name.as_deref().is_none_or(|name| name.trim().is_empty());
-        let is_nameless = [&to.first_name, &to.last_name].iter().all(is_blank);
-        if is_nameless && contacts::addresses(tx, tenant_id, id).await?.is_empty() {
+        if is_blank(tx, tenant_id, id, [&to.first_name, &to.last_name]).await? {
             return Err(ActError::invalid("a contact needs a name or an address"));
         }
         let linked = activities::match_again(tx, tenant_id, Some(id)).await?;
@@ -121,7 +119,7 @@ async fn delete_all(env: &Env, caller: &Caller, id: ContactId) -> Result<(), Act
     blanked.await?;
     loop {
         let gone = env.db.write(async |tx| -> Result<bool, ActError> {
-            locked(tx, tenant_id, id).await?;
+            settled(tx, tenant_id, id).await?;
             let activities = theirs::move_activities(tx, tenant_id, (id, None), BITE).await?;
             let documents = theirs::move_documents(tx, tenant_id, (id, None), BITE).await?;
             remember_again(tx, tenant_id, &activities).await?;
@@ -156,6 +154,17 @@ pub(super) async fn settled(tx: &mut Tx, tenant_id: TenantId, id: ContactId) -> 
         return Err(ActError::conflict(UNFINISHED));
     }
     Ok(contact)
+}
+
+/// Whether a contact has neither a name nor an address. Only a contact that is being deleted has none.
+pub(super) async fn is_blank(
+    tx: &mut Tx,
+    tenant_id: TenantId,
+    id: ContactId,
+    names: [&Option<String>; 2],
+) -> Result<bool, ActError> {
+    let is_nameless = names.iter().all(|name| name.as_deref().is_none_or(|name| name.trim().is_empty()));
+    Ok(is_nameless && contacts::addresses(tx, tenant_id, id).await?.is_empty())
 }
 
 /// Does it to its end, also if the request that asked for it ends before: a contact of very many activities takes longer than a request may.

@@ -6,7 +6,7 @@ use store::contacts::merges::{self, Merge, MergeState};
 use store::contacts::{self, Contact, theirs};
 use uuid::Uuid;
 
-use super::corrected::{BITE, UNFINISHED, by, locked, settled, to_its_end};
+use super::corrected::{BITE, UNFINISHED, by, is_blank, locked, settled, to_its_end};
 use crate::act::OrMissing as _;
 use crate::activities::remember_again;
 use crate::{ActError, Env};
@@ -40,6 +40,14 @@ async fn merge_all(env: &Env, caller: &Caller, into: ContactId, other: ContactId
             return Ok(id);
         }
         let (one, two) = (settled(tx, tenant_id, first).await?, settled(tx, tenant_id, second).await?);
+        for contact in [&one, &two] {
+            let names = [&contact.first_name, &contact.last_name];
+            if is_blank(tx, tenant_id, ContactId(contact.id), names).await? {
+                return Err(ActError::conflict(
+                    "one of the two contacts is being deleted: it has neither a name nor an address",
+                ));
+            }
+        }
         let gone = if first == other { one } else { two };
         Ok(merges::begin(tx, env.clock.sql(), tenant_id, (into, &gone), &by(caller)).await?)
     });

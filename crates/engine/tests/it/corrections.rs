@@ -407,6 +407,23 @@ async fn while_a_merge_is_unfinished_neither_contact_is_forgotten_deleted_or_cha
     assert!(is_refused(written::add(&world.env, &by, late).await), "I1: it would go with the contact");
 }
 
+/// The first commit of a deletion is there, and the rest is not: what is merged into the contact now would go with it.
+#[tokio::test]
+async fn nothing_is_merged_with_a_contact_that_is_being_deleted() {
+    let world = World::now().await;
+    let (tenant_id, by) = (world.tenant_id, caller(world.tenant_id));
+    let ann = contact(&world, tenant_id, "ann@example.com", "Ann").await;
+    let bob = contact(&world, tenant_id, "bob@example.com", "Bob").await;
+    event(&world, tenant_id, "bob@example.com").await;
+    store::contacts::blank(&mut *world.conn().await, tenant_id, ann).await.expect("blank");
+
+    assert!(is_refused(merges::merge(&world.env, &by, ann, bob).await));
+    assert!(is_refused(merges::merge(&world.env, &by, bob, ann).await));
+    corrected::delete(&world.env, &by, ann).await.expect("deleted to its end");
+    let of_bob = "select count(*) from activities a join contacts c on c.id = a.contact_id where c.first_name = 'Bob'";
+    assert_eq!(number(&world, of_bob).await, 1, "I1: what Bob has is still his");
+}
+
 #[tokio::test]
 async fn a_tombstone_follows_its_activity_to_another_contact_and_is_not_forgotten_with_the_first() {
     let memory = Memory::of(World::now().await).await;
