@@ -9,7 +9,7 @@ declare
 begin
     -- If the source is not synced now, the request stays with its job, which goes on when the source is connected again.
     if not exists (select from public.connected_sources s
-        where s.tenant_id = new.tenant_id and s.id = new.source_id and s.status in ('active', 'provider_error')) then
+        where s.tenant_id = new.tenant_id and s.id = new.source_id and s.status in ('active', 'provider_error', 'subscription_expired')) then
         return null;
     end if;
     insert into public.sync_jobs (id, tenant_id, source_id, kind, requested_by, checkpoint_data, asked_again, created_at, updated_at)

@@ -237,10 +237,10 @@ unpack_test_packages() {
     mv "$tmp" "$dir"
 }
 
-# For tests: Supabase's client, axe, and what checks the API's description and makes a client from it, as pinned in the lock file.
+# For tests: Supabase's client, MCP's own clients, axe, and what checks the API's description and makes a client from it, as pinned in the lock file.
 setup_node_packages() {
     local dir
-    dir=$cache/node-packages-$(sha256sum "$root/scripts/node/package-lock.json" | cut -c1-12)
+    dir=$cache/node-packages-$(cat "$root"/scripts/node/package*.json | sha256sum | cut -c1-12)
     if [ -d "$dir" ]; then
         need_tools node
     else
@@ -253,13 +253,15 @@ setup_node_packages() {
 unpack_node_packages() {
     local dir=$1 tmp=$1.tmp
     [ ! -d "$dir" ] || return 0 # another set-up was faster
-    say "fetching the tests' Node packages into $cache (90 MB, once)"
+    say "fetching the tests' Node packages into $cache (120 MB, once)"
     rm -rf "$tmp"
     mkdir "$tmp"
     cp "$root"/scripts/node/package.json "$root"/scripts/node/package-lock.json "$tmp"
     # By hash, and without running install scripts.
     npm ci --prefix "$tmp" --ignore-scripts --no-audit --no-fund --loglevel=error >&2 ||
         die "the tests' Node packages could not be fetched: check the network and npm's settings, then run this again"
+    # The inspector's command line reads the version of the package above it, which is not published with it.
+    cp "$tmp"/node_modules/@modelcontextprotocol/inspector-cli/package.json "$tmp"/node_modules/@modelcontextprotocol/
     chmod -R a+rX "$tmp"
     mv "$tmp" "$dir"
 }

@@ -3,8 +3,10 @@
 pub mod guide;
 mod http;
 pub mod models;
+pub mod oidc;
 pub mod outside;
 pub mod pull;
+pub mod relay;
 mod rest;
 
 pub use http::{Http, install_tls};

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ActivityId, ActivityType, SourceId};
+use crate::{ActivityId, ActivityType, SourceId, words};
 
 /// One version of one document, ready to be remembered. `remember` decides whether it is new, a change, nothing new, or too late.
 #[derive(Clone, Debug)]
@@ -33,6 +33,25 @@ pub struct Record {
     /// Records of the same source that this one says something about, by their external ids; a client mentions itself. `None`: records
     /// of this type never mention any.
     pub mentions: Option<Vec<String>>,
+    /// How far its file is read. Of one that is `pending` the text comes later: where the same bytes are stored already, text and status stay.
+    pub status: DocumentStatus,
+    /// The reason why its file is not read, if the status is `skipped` or `failed`.
+    pub skip_reason: Option<String>,
+}
+
+words! {
+    /// How far a document's file is read. What comes without a file is complete.
+    #[derive(Default)]
+    DocumentStatus {
+        Pending = "pending",
+        Classifying = "classifying",
+        Transcribing = "transcribing",
+        Extracting = "extracting",
+        #[default]
+        Completed = "completed",
+        Skipped = "skipped",
+        Failed = "failed",
+    }
 }
 
 impl Record {
@@ -58,6 +77,8 @@ impl Record {
             source_updated_at: None,
             is_deleted: false,
             mentions: None,
+            status: DocumentStatus::default(),
+            skip_reason: None,
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod fault;
 pub mod hex;
 pub mod ids;
 pub mod item;
+pub mod mail;
 pub mod matching;
 pub mod notice;
 pub mod ranking;
@@ -28,7 +29,7 @@ pub use address::{Region, normal_address, normal_email, normal_phone};
 pub use blob::BlobKey;
 pub use caller::{Caller, Role, Scope};
 pub use clock::Clock;
-pub use document::{DocumentType, Record};
+pub use document::{DocumentStatus, DocumentType, Record};
 pub use fault::{Fault, Verdict};
 pub use ids::{
     ActivityId, ChannelId, ChunkId, ClientId, ContactId, DocumentId, JobId, KeyId, NodeId, ParkedId, PersonId,

@@ -7,6 +7,8 @@ use crate::TenantId;
 
 /// The largest number of ids in one notice. Two such notices fit into one NOTIFY.
 const MOST_IDS: usize = 80;
+/// The kind of notices about documents.
+pub const DOCUMENTS: &str = "documents";
 /// A lane's kind is this and its name.
 const LANE: &str = "lane:";
 
@@ -29,7 +31,7 @@ pub struct Notice {
     /// Empty if there are several, or if it does not matter.
     pub id: String,
     pub op: Op,
-    /// The changed rows, for activities. Older programs leave it out.
+    /// The changed rows, for activities and documents. Older programs leave it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Uuid>,
 }
@@ -38,12 +40,19 @@ impl Notice {
     /// Makes the notices for changed activities: a few for any number, none for none.
     pub fn activities(tenant_id: TenantId, ids: &[Uuid], op: Op) -> impl Iterator<Item = Self> {
         ids.chunks(MOST_IDS).map(move |ids| Self {
-            tenant_id: Some(tenant_id),
-            kind: "activities".into(),
             id: if let [one] = ids { one.to_string() } else { String::new() },
-            op,
-            ids: ids.to_vec(),
+            ..Self::rows("activities", tenant_id, ids, op)
         })
+    }
+
+    /// Makes the notices for changed documents, in the same way. Those who only hear that some changed hear of all of them at once, so none is named
+    /// but in the rows.
+    pub fn documents(tenant_id: TenantId, ids: &[Uuid], op: Op) -> impl Iterator<Item = Self> {
+        ids.chunks(MOST_IDS).map(move |ids| Self::rows(DOCUMENTS, tenant_id, ids, op))
+    }
+
+    fn rows(kind: &str, tenant_id: TenantId, ids: &[Uuid], op: Op) -> Self {
+        Self { tenant_id: Some(tenant_id), kind: kind.into(), id: String::new(), op, ids: ids.to_vec() }
     }
 
     /// Makes a notice that wakes a lane in every process and tells pages that its items changed.

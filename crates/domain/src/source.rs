@@ -7,11 +7,19 @@ words! {
         Active = "active",
         /// Its tokens are no longer valid; a person has to reconnect it.
         TokenRefreshFailed = "token_refresh_failed",
+        /// Its provider no longer tells of changes. It is synced all the same, by polling.
         SubscriptionExpired = "subscription_expired",
         /// The provider refuses our requests although the tokens are good.
         ProviderError = "provider_error",
         Paused = "paused",
         Disconnected = "disconnected",
+    }
+}
+
+impl SourceStatus {
+    /// Whether it is synced by itself.
+    pub fn is_synced(self) -> bool {
+        matches!(self, Self::Active | Self::SubscriptionExpired | Self::ProviderError)
     }
 }
 

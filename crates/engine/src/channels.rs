@@ -10,6 +10,7 @@ use crate::act::{OrMissing as _, checked_name};
 use crate::config::network;
 use crate::intake::providers::{UnknownProvider, explain};
 use crate::intake::{self, ChannelSpec, Intake, Sample, Visit};
+use crate::mail::{self, channel::checked_query};
 use crate::{ActError, Env};
 
 /// The default and largest number of hours that old secrets stay valid after a rotation.
@@ -97,10 +98,21 @@ pub async fn list(env: &Env, caller: &Caller) -> Result<Vec<Channel>> {
 pub async fn open(env: &Env, caller: &Caller, id: ChannelId) -> Result<Opened> {
     let found = env.db.session(async |conn| {
         let channel = channels::get(conn, caller.tenant_id, id).await?;
-        Ok(channel.zip(channels::secrets(conn, &env.vault, caller.tenant_id, id).await?))
+        Ok(channel.zip(Some(channels::secrets(conn, &env.vault, caller.tenant_id, id).await?)))
     });
     let (channel, secrets) = found.await?.or_missing("channel")?;
-    Opened::new(env, channel, secrets)
+    must_have_url(&channel)?;
+    Opened::new(env, channel, secrets.or_missing("channel")?)
+}
+
+/// Refuses a channel on a mailbox for what only channels with URLs have.
+fn must_have_url(channel: &Channel) -> Result<()> {
+    match channel.settings.source_id {
+        None => Ok(()),
+        Some(_) => Err(ActError::conflict(
+            "this channel is on a mailbox: its letters are its events, and it has no URL and no secrets",
+        )),
+    }
 }
 
 /// A refusal with what to do about it.
@@ -133,7 +145,11 @@ pub async fn change(env: &Env, caller: &Caller, id: ChannelId, change: ChannelCh
         person_id: change.person_id,
         auto_create_contacts: change.auto_create_contacts,
         settings: change.settings.map(checked_settings).transpose()?,
+        query: change.query.as_deref().map(|query| checked_query(query).map(str::to_owned)).transpose()?,
     };
+    if change.query.is_some() && !mail::channel::get(env, caller, id).await?.is_on_mailbox() {
+        return Err(ActError::invalid("only a channel on a mailbox has a query"));
+    }
     let changed = env.db.session(async |conn| channels::change(conn, caller.tenant_id, id, change).await).await;
     changed.map_err(no_such_person)?.or_missing("channel")?;
     log(caller, id, "changed");
@@ -143,7 +159,8 @@ pub async fn change(env: &Env, caller: &Caller, id: ChannelId, change: ChannelCh
 /// Enables or disables a channel. One with a short secret cannot be enabled.
 pub async fn set_active(env: &Env, caller: &Caller, id: ChannelId, is_active: bool) -> Result<()> {
     let changed = env.db.write(async |tx| {
-        if is_active {
+        let channel = channels::get(tx, caller.tenant_id, id).await?.or_missing("channel")?;
+        if is_active && channel.settings.source_id.is_none() {
             let (spec, secrets) = locked(env, tx, caller, id).await?;
             spec.check(&secrets.proofs).map_err(ActError::Conflict)?;
         }
@@ -305,6 +322,7 @@ fn log(caller: &Caller, id: ChannelId, done: &str) {
 async fn locked(env: &Env, tx: &mut Tx, caller: &Caller, id: ChannelId) -> Result<(&'static ChannelSpec, Secrets)> {
     channels::lock(tx, caller.tenant_id, id).await?;
     let channel = channels::get(tx, caller.tenant_id, id).await?.or_missing("channel")?;
+    must_have_url(&channel)?;
     let secrets = channels::secrets(tx, &env.vault, caller.tenant_id, id).await?.or_missing("channel")?;
     Ok((env.channel_providers.find(&channel.provider_code)?, secrets))
 }
@@ -324,7 +342,7 @@ fn checked_settings(given: Settings) -> Result<Settings> {
     if ranges.iter().flatten().any(|range| network(range).is_err()) {
         return Err(ActError::Invalid("ranges are networks such as 50.31.156.0/24".into()));
     }
-    Ok(Settings { require_ip: given.require_ip, ranges })
+    Ok(Settings { require_ip: given.require_ip, ranges, ..Settings::default() })
 }
 
 #[cfg(test)]
@@ -344,6 +362,7 @@ mod tests {
         let ranges = |texts: &[&str]| Settings {
             require_ip: false,
             ranges: Some(texts.iter().map(|text| (*text).to_owned()).collect()),
+            ..Settings::default()
         };
         assert_eq!(checked_settings(ranges(&[" 10.1.0.0/16 "])).ok(), Some(ranges(&["10.1.0.0/16"])));
         assert_eq!(checked_settings(Settings::default()).ok(), Some(Settings::default()));

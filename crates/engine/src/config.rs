@@ -5,6 +5,7 @@ mod values;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgMatches, Args, ValueEnum, parser::ValueSource};
 use connectors::models::{EmbedService, services};
@@ -13,8 +14,9 @@ use ipnet::IpNet;
 use serde::Serialize;
 
 use self::values::{
-    blob_url, default_data_dir, dollars, lane_slots, micros, origin, public_url, rate_factor, text_lang,
+    blob_url, default_data_dir, dollars, hook_url, lane_slots, micros, origin, public_url, rate_factor, text_lang,
 };
+use crate::mail::pending;
 use crate::pull::settings::ProviderSettings;
 use crate::work::Slots;
 
@@ -62,6 +64,24 @@ pub struct Config {
     /// signed-in person reach this server. Default: none.
     #[arg(long, env = "EMBED_ORIGINS", value_delimiter = ',', global = true, hide_short_help = true, value_parser = origin)]
     pub embed_origins: Vec<String>,
+
+    /// Whether assistants are let in by OAuth: `auto` if PUBLIC_URL is https, `off` never, `loopback` also at an address of this machine without
+    /// https, to try it out.
+    #[arg(long, env = "MCP_OAUTH", default_value = "auto", global = true, hide_short_help = true)]
+    pub mcp_oauth: McpOauth,
+
+    /// Further names under which programs reach `/mcp`, such as `tributary` in a network of containers. That of PUBLIC_URL, those of this machine
+    /// and IP addresses are always taken.
+    #[arg(long, env = "MCP_HOSTS", value_delimiter = ',', global = true, hide_short_help = true)]
+    pub mcp_hosts: Vec<String>,
+
+    /// The largest number of calls of tools over MCP of one key in a minute.
+    #[arg(long, env = "MCP_CALLS_PER_MINUTE", default_value_t = 600, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub mcp_calls_per_minute: u32,
+
+    /// Whether the arguments of calls over MCP are kept with them, for 90 days. They can contain anything that people ask.
+    #[arg(long, env = "MCP_KEEP_ARGUMENTS", default_value_t = false, action = clap::ArgAction::Set, global = true, hide_short_help = true)]
+    pub mcp_keep_arguments: bool,
 
     /// The country of telephone numbers without a country code, such as US, DE or BR. Default: none; such numbers are matched only by their
     /// last ten digits.
@@ -260,6 +280,31 @@ pub struct Config {
     #[arg(long, env = "PULL_RATE_FACTOR", default_value_t = 1.0, global = true, hide_short_help = true, value_parser = rate_factor)]
     pub pull_rate_factor: f64,
 
+    /// The interval at which a new mailbox is asked for changes while its provider does not tell of them, in seconds. Each mailbox can have its own.
+    #[arg(long, env = "MAILBOX_POLL_SECS", default_value_t = 60, global = true, hide_short_help = true, value_parser = clap::value_parser!(u64).range(60..=2_592_000))]
+    pub mailbox_poll_secs: u64,
+
+    /// A mailbox whose provider tells of changes is asked all the same after this time without a sync, in seconds.
+    #[arg(long, env = "MAILBOX_SAFETY_SECS", default_value_t = 3_600, global = true, hide_short_help = true, value_parser = clap::value_parser!(u64).range(60..=2_592_000))]
+    pub mailbox_safety_secs: u64,
+
+    /// The pause between two syncs of a mailbox that notices ask for, in seconds: what is told meanwhile is one sync.
+    #[arg(long, env = "MAILBOX_REST_SECS", default_value_t = 2, global = true, hide_short_help = true, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    pub mailbox_rest_secs: u64,
+
+    /// Whether a notice of a mailbox starts its sync at once. Otherwise MAILBOX_PENDING_SECS alone paces the syncs, which holds a flood back.
+    #[arg(long, env = "MAILBOX_WAKE", default_value_t = true, action = clap::ArgAction::Set, global = true, hide_short_help = true)]
+    pub mailbox_wake: bool,
+
+    /// The interval at which syncs begin of mailboxes that something was heard of, where none has begun yet, in seconds.
+    #[arg(long, env = "MAILBOX_PENDING_SECS", default_value_t = 5, global = true, hide_short_help = true, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub mailbox_pending_secs: u64,
+
+    /// The address by which providers of mailboxes reach this server, without `/webhooks`. Default: PUBLIC_URL, if it is https. Plain http is
+    /// taken for this machine alone.
+    #[arg(long, env = "MAILBOX_HOOK_URL", global = true, hide_short_help = true, value_parser = hook_url)]
+    pub mailbox_hook_url: Option<String>,
+
     /// Whether sources are read from built-in sample data instead of from their providers.
     #[arg(long, env = "INTEGRATIONS_USE_FIXTURES", default_value_t = false, action = clap::ArgAction::Set, global = true, hide_short_help = true)]
     pub integrations_use_fixtures: bool,
@@ -295,6 +340,13 @@ pub struct Config {
 pub enum LogFormat {
     Text,
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum McpOauth {
+    Auto,
+    Off,
+    Loopback,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -409,6 +461,19 @@ impl Config {
 
     pub fn embed_alert_micros(&self) -> Option<i64> {
         self.embed_alert_per_1000.map(micros)
+    }
+}
+
+impl Config {
+    /// Returns the address by which providers of mailboxes reach this server; none if they cannot.
+    pub fn hook_base(&self) -> Option<&str> {
+        let public = self.public_url.as_deref().filter(|url| url.starts_with("https://"));
+        self.mailbox_hook_url.as_deref().or(public)
+    }
+
+    /// Returns the interval of a schedule that has a setting.
+    pub fn schedule_every(&self, name: &str) -> Option<Duration> {
+        (name == pending::SCHEDULE).then(|| Duration::from_secs(self.mailbox_pending_secs))
     }
 }
 

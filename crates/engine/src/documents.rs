@@ -12,7 +12,9 @@ use uuid::Uuid;
 
 use crate::act::OrMissing as _;
 use crate::activities::remember_again;
+use crate::mail::{letters, threads};
 use crate::memory::{Change, remember};
+use crate::pull::jobs;
 use crate::{ActError, Env};
 
 /// A page of the tenant's documents, the newest first, and the one before which the next page begins.
@@ -20,7 +22,10 @@ pub async fn list(env: &Env, caller: &Caller, wanted: Wanted<'_>) -> Result<(Vec
     if wanted.document_type.is_some_and(has_nul) {
         return Err(ActError::invalid("type has a NUL character"));
     }
-    let listed = env.db.read(caller, async |tx| documents::list(tx, wanted).await).await?;
+    let listed = match wanted.document_type {
+        Some(threads::TYPE) => threads::list(env, caller, wanted).await?,
+        _ => env.db.read(caller, async |tx| documents::list(tx, wanted).await).await?,
+    };
     let is_full = i64::try_from(listed.len()).is_ok_and(|n| n >= wanted.limit);
     let next_before = listed.last().filter(|_| is_full).map(|last| last.id);
     Ok((listed, next_before))
@@ -78,8 +83,8 @@ async fn with_vectors(env: &Env, caller: &Caller, id: DocumentId) -> store::Resu
     Ok(kept.await?.into_iter().filter(|chunk| chunk.has_vector).map(|chunk| chunk.id).collect())
 }
 
-/// Deletes a document: its text, chunks and vectors go at once, and its tombstone keeps it deleted when its source sends it again. Asked twice, it is done
-/// once.
+/// Deletes a document: its text, chunks and vectors go at once, and its tombstone keeps it deleted when its source sends it again. A letter takes its files
+/// with it. Asked twice, it is done once.
 ///
 /// It goes through `remember`, which locks the document, and the mark is in the same commit. So whoever remembers the document at the same time either
 /// wrote before and is deleted here, or finds the mark.
@@ -95,29 +100,46 @@ pub async fn delete(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), Ac
         return Ok(());
     }
     let is_record = matches!(document.document_type, DocumentType::Record { .. });
-    let tombstone = Record {
+    let (source_id, name) = (SourceId(document.source_id), document.external_id);
+    let tombstone = |name: String, document_type: DocumentType| Record {
         is_deleted: true,
         // The facts that rest on it are derived again.
         mentions: is_record.then(Vec::new),
-        ..Record::new(SourceId(document.source_id), document.external_id, document.document_type, "")
+        ..Record::new(source_id, name, document_type, "")
     };
+    let mut tombstones =
+        letters::tombstones_of_files(env, tenant_id, source_id, &name, &document.document_type).await?;
+    tombstones.push(tombstone(name, document.document_type));
     let begin = || async { Ok(env.db.begin().await?) };
-    let (mut tx, batch) = remember(env, tenant_id, vec![tombstone], begin).await.map_err(ActError::Failed)?;
-    let written = &batch.records[0];
+    let (mut tx, batch) = remember(env, tenant_id, tombstones, begin).await.map_err(ActError::Failed)?;
     // It was forgotten meanwhile: nothing is written in its place.
-    (written.id == id).or_missing("document")?;
-    let is_marked = removed::mark(&mut tx, env.clock.sql(), tenant_id, id, &clipped(&caller.key_name, 60)).await?;
+    let written = batch.records.iter().find(|written| written.id == id).or_missing("document")?;
+    let (at, by) = (env.clock.sql(), clipped(&caller.key_name, 60));
+    let is_marked = removed::mark(&mut tx, at, tenant_id, id, &by).await?;
     (is_marked || written.change == Change::KeptOut).or_missing("document")?;
+    for file in batch.records.iter().filter(|written| written.id != id) {
+        removed::mark(&mut tx, at, tenant_id, file.id, &by).await?;
+    }
     tx.commit().await?;
     tracing::info!(document.id = %id, tenant.id = %tenant_id, "document {id} was deleted, as key {} asked", caller.key_id);
     Ok(())
 }
 
-/// Lets a document in again that a person deleted. That of an activity is made anew at once; another one comes back when its source sends it.
+/// Lets a document in again that a person deleted. That of an activity is made anew at once, and a letter is asked for with its files; another one comes
+/// back when its source sends it.
 pub async fn restore(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), ActError> {
     let tenant_id = caller.tenant_id;
     let restored = env.db.write(async |tx| -> Result<(), ActError> {
-        let external_id = removed::unmark(tx, tenant_id, id).await?.or_missing("deleted document")?;
+        let (source_id, external_id) = removed::unmark(tx, tenant_id, id).await?.or_missing("deleted document")?;
+        if external_id.starts_with(letters::PREFIX) {
+            removed::unmark_files(tx, tenant_id, id).await?;
+            match jobs::read_again(env, tx, tenant_id, source_id, std::slice::from_ref(&external_id), &caller.key_name)
+                .await
+            {
+                Ok(_) | Err(store::Error::Conflict(_)) => {} // a mailbox that is paused sends it once it is read again
+                Err(error) => return Err(error.into()),
+            }
+        }
         if let Some(activity) = ActivityId::from_external_id(&external_id)
             && store::activities::get(tx, tenant_id, activity).await?.is_some()
         {

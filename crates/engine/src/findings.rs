@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use domain::item::Action;
 use domain::shown::{clipped, plural};
-use domain::{Caller, ItemId, ItemState, JobId};
+use domain::{Caller, ItemId, ItemState, JobId, SourceId};
 use store::alerts::{self, Dismissal, Finding};
 use store::queue::Page;
 
+use crate::mail::check;
 use crate::{ActError, Env, activities, health, items, jobs};
 
 /// How long a person does not see what was dismissed, unless its cause goes and comes back before.
@@ -26,8 +27,8 @@ pub struct Group {
     pub todo: String,
     /// Something does not work until somebody acts. Otherwise it waits, or mends itself.
     pub is_broken: bool,
-    /// [`retry`] acts on them.
-    pub can_retry: bool,
+    /// [`retry`] acts on them. The words on its button.
+    pub retry: Option<&'static str>,
     pub findings: Vec<Finding>,
 }
 
@@ -52,7 +53,11 @@ fn grouped(findings: Vec<Finding>) -> Vec<Group> {
                 what: finding.what.clone(),
                 todo: finding.todo.clone(),
                 is_broken: is_broken(finding.kind),
-                can_retry: matches!(finding.kind, "dead_items" | "dead_letters" | "sync_failed"),
+                retry: match finding.kind {
+                    "dead_items" | "dead_letters" | "sync_failed" => Some("Retry all"),
+                    "mail_differs" => Some("Fetch them"),
+                    _ => None,
+                },
                 findings: vec![finding],
             }),
         }
@@ -88,6 +93,7 @@ fn of_several(kind: &str, n: usize) -> Option<String> {
         "source_reconnect" => format!("{} need you to reconnect them", plural(n, "account", "accounts")),
         "source_error" => format!("{} cannot be read", plural(n, "account", "accounts")),
         "sync_failed" => format!("the last sync of {} was given up", plural(n, "account", "accounts")),
+        "mail_differs" => format!("{} differ from what their providers count", plural(n, "mailbox", "mailboxes")),
         "dead_items" => format!("items were given up in {}", plural(n, "lane", "lanes")),
         "channel_refuses" => format!("{} refused many requests", plural(n, "webhook", "webhooks")),
         "worker_dead" => format!("{} went silent", plural(n, "worker", "workers")),
@@ -120,7 +126,7 @@ pub async fn restore(env: &Env, caller: &Caller, kind: &str) -> Result<(), ActEr
     if restored > 0 { Ok(()) } else { Err(ActError::NotFound("alert")) }
 }
 
-/// Retries what was given up, of one kind: items, activities or syncs. Returns how many; after [`MOST_AT_ONCE`] there may be more.
+/// Retries what was given up, of one kind: items, activities or syncs; or fetches the letters of mailboxes that differ. Returns how many; after [`MOST_AT_ONCE`] there may be more.
 pub async fn retry(env: &Env, caller: &Caller, kind: &str) -> Result<usize, ActError> {
     match kind {
         "dead_letters" => retry_letters(env, caller).await,
@@ -136,6 +142,17 @@ pub async fn retry(env: &Env, caller: &Caller, kind: &str) -> Result<usize, ActE
             for job in found(env, caller, kind).await? {
                 let Ok(id) = job.parse() else { continue };
                 n += went(jobs::retry(env, caller, JobId(id)).await)?;
+            }
+            Ok(n)
+        }
+        "mail_differs" => {
+            let mut n = 0;
+            for mailbox in found(env, caller, kind).await? {
+                let Ok(id) = mailbox.parse() else { continue };
+                n += match check::fetch_all_missing(env, caller, SourceId(id)).await {
+                    Ok(days) => days,
+                    Err(error) => went(Err(error))?,
+                };
             }
             Ok(n)
         }

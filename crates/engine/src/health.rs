@@ -14,6 +14,7 @@ use store::workers::{Health, Worker};
 
 use crate::Env;
 use crate::lanes::{self, ingest::Ingest};
+use crate::mail::check::words::differences;
 use crate::memory::{self, moves};
 use crate::pull::words::{self, Trouble};
 use crate::pull::{Provider, tokens};
@@ -118,6 +119,17 @@ async fn find(
         subject: failed.job_id.to_string(),
         what: format!("the last sync of {} was given up", a_source_at(env, &failed.provider)),
         todo: "open it, read why, then retry it; it goes on where it stopped".into(),
+    }));
+    let differing = store::mail::checks::differing(conn, caller.tenant_id).await?;
+    findings.extend(differing.into_iter().map(|differing| Finding {
+        kind: "mail_differs",
+        subject: differing.source_id.to_string(),
+        what: format!(
+            "{}, on {}",
+            differences(env.providers.label(&differing.provider), differing.n_missing, differing.n_surplus),
+            plural(differing.n_days, "day", "days")
+        ),
+        todo: "press Fetch them: just these messages are read again, and the days counted once more".into(),
     }));
     let refusing = store::channels::refusing(conn, env.clock.sql(), caller.tenant_id, MANY_REFUSED).await?;
     findings.extend(refusing.into_iter().map(|refusing| Finding {

@@ -4,6 +4,7 @@
 mod act;
 pub mod activities;
 pub mod agent;
+pub mod assistants;
 pub mod bench;
 pub mod blobs;
 pub mod channels;
@@ -23,6 +24,7 @@ pub mod items;
 pub mod jobs;
 pub mod keys;
 pub mod lanes;
+pub mod mail;
 pub mod memory;
 pub mod nodes;
 pub mod people;

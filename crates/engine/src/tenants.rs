@@ -8,6 +8,7 @@ use store::tenants::{self, Tenant};
 use crate::act::{OrMissing as _, checked_name};
 use crate::lanes::forget::ForgetAll;
 use crate::lanes::queue_of;
+use crate::mail::subscriptions;
 use crate::{ActError, Env};
 
 /// Creates a tenant. Names are unique.
@@ -50,14 +51,18 @@ pub async fn forget(env: &Env, caller: &Caller, id: TenantId) -> Result<Counted,
         }
         let counted = forgotten::count(tx, id, subject).await?;
         if queue.holds(tx, &json!({ "of_tenant_id": id })).await? {
-            return Ok(counted);
+            return Ok((counted, false));
         }
         tenants::begin_forgetting(tx, env.clock.sql(), id).await?;
         let forgotten_id = forgotten::begin(tx, whose, &format!("Tenant {id}"), &caller.key_name, &counted).await?;
         queue.send(tx, whose, &[ForgetAll { subject, forgotten_id }]).await?;
-        Ok(counted)
+        Ok((counted, true))
     });
-    let counted = asked.await?;
+    let (counted, is_new) = asked.await?;
+    // Its tokens are there for another half a minute. What is not removed now ends by itself.
+    if is_new && let Err(error) = subscriptions::remove_all(env, id).await {
+        tracing::info!(tenant.id = %id, error = ?error, "the subscriptions of tenant {id} were not removed, and end by themselves");
+    }
     tracing::info!(tenant.id = %id, "tenant {id} is being forgotten, as key {} asked", caller.key_id);
     Ok(counted)
 }

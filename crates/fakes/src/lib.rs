@@ -6,11 +6,15 @@ mod clock;
 mod drive;
 mod faults;
 mod fixtures;
+mod gmail;
+mod google;
 mod hubspot;
 mod ledger;
 mod manners;
 mod mcp;
 mod oauth;
+mod outlook;
+mod post;
 mod provider;
 mod quickbooks;
 mod request;
@@ -39,16 +43,18 @@ use crate::manners::Script;
 use crate::oauth::grants::Grants;
 
 pub use crate::drive::{DRIVE, Drive};
+pub use crate::gmail::{Delivery, GMAIL, Gmail, GmailLetter, Pubsub, TokenFault};
 pub use crate::hubspot::{HUBSPOT, Hubspot};
 pub use crate::ledger::Seen;
 pub use crate::manners::{Manner, RetryAfter};
 pub use crate::oauth::grants::{Counts, Issued};
 pub use crate::oauth::{CLIENT_ID, CLIENT_SECRET};
+pub use crate::outlook::{Lifecycle, NoticeDelivery, OUTLOOK, Outlook, OutlookLetter};
 pub use crate::provider::{Bulk, Fake, Provider};
 pub use crate::quickbooks::{QUICKBOOKS, Quickbooks};
 
 /// Every fake provider. A new one adds its folder, its module above and a line here.
-pub static ALL: [Provider; 3] = [HUBSPOT, DRIVE, QUICKBOOKS];
+pub static ALL: [Provider; 5] = [HUBSPOT, DRIVE, QUICKBOOKS, GMAIL, OUTLOOK];
 
 /// The running server. It ends with the last clone of this value.
 #[derive(Clone)]

@@ -49,6 +49,8 @@ pub struct Fake {
 
 /// The differences of the token endpoint from others.
 pub(crate) struct FakeOauth {
+    /// The pages of another provider at which people consent to this one too.
+    pub shares: Option<SharedConsent>,
     /// Whether the client proves itself by basic authentication; otherwise in the form.
     pub is_basic: bool,
     /// Whether a consent gives a refresh token, by its parameters and whether the account has a grant already.
@@ -64,6 +66,14 @@ pub(crate) struct FakeOauth {
     pub pair: fn(&Issued) -> Value,
     /// Refuses a grant, by its type.
     pub invalid_grant: fn(&str) -> Response,
+}
+
+/// One company's pages for several of its services: the scope says which one is meant.
+pub(crate) struct SharedConsent {
+    /// The provider whose pages they are.
+    pub of: &'static str,
+    /// The beginning of this one's scopes.
+    pub scope: &'static str,
 }
 
 /// Refusals as the provider words them.
@@ -98,12 +108,27 @@ impl Fake {
         ALL.into_iter().find(|provider| provider.name == name)
     }
 
+    /// The provider that is meant by these scopes at this one's pages.
+    pub(crate) fn meant_by(&'static self, scope: &str) -> Provider {
+        let is_meant = |provider: &Provider| self.shares_with(provider).is_some_and(|known| scope.contains(known));
+        ALL.into_iter().find(is_meant).unwrap_or(self)
+    }
+
+    /// The beginning of a provider's scopes, if people consent to it at this one's pages.
+    pub(crate) fn shares_with(&self, provider: Provider) -> Option<&'static str> {
+        provider.oauth.shares.as_ref().filter(|shared| shared.of == self.name).map(|shared| shared.scope)
+    }
+
     /// The provider whose API or MCP server a path belongs to; none: OAuth's pages.
     pub(crate) fn of_path(path: &str) -> Option<Provider> {
         let mut parts = path.trim_start_matches('/').split('/');
         match parts.next()? {
             "oauth" => None,
             "mcp" | "mcp-legacy" => Self::named(parts.next()?),
+            "batch" => {
+                let path = parts.next()?;
+                ALL.into_iter().find(|provider| provider.path == path)
+            }
             first => ALL.into_iter().find(|provider| provider.path == first),
         }
     }

@@ -47,7 +47,7 @@ impl Asked {
     /// The token of the page that the client asks for.
     pub fn page_token(&self) -> Option<String> {
         let in_query = pairs(&self.parts.uri).into_iter().find_map(|(name, value)| match name.as_str() {
-            "after" | "pageToken" => Some(value),
+            "after" | "pageToken" | "$skiptoken" | "$deltatoken" => Some(value),
             "query" => start_position(&value).filter(|start| *start > 1).map(|start| start.to_string()),
             _ => None,
         });

@@ -201,6 +201,9 @@ pub struct ToRemember {
     pub updated_at: DateTime<Utc>,
     /// Its channel, if that is still a source.
     pub source_id: Option<Uuid>,
+    /// The mailbox whose letter it is, if its channel is or was on one.
+    pub mailbox_id: Option<Uuid>,
+    pub event_key: Option<String>,
 }
 
 pub async fn to_remember(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Option<ToRemember>> {

@@ -97,8 +97,36 @@ points! {
     PullBeforeCommit = "pull.before_commit",
     /// A page is committed; the next is not asked for.
     PullAfterCommit = "pull.after_commit",
+    /// A page's files are in the blob store; nothing refers to them.
+    MailFilesKept = "mail.files_kept",
+    /// A page's letters are in memory; nothing says that they are dealt with, and nothing is committed.
+    MailRemembered = "mail.remembered",
     /// A job's end is written, and with it the job that runs after it; nothing is committed.
     PullEnded = "pull.ended",
+    /// A day of a mailbox is counted at its provider; nothing is compared.
+    CheckCounted = "check.counted",
+    /// The result of a day's comparison is written, and the sync that is to settle it; nothing is committed.
+    CheckBeforeCommit = "check.before_commit",
+    /// A day is committed; the next one has not begun.
+    CheckAfterCommit = "check.after_commit",
+    /// Notices of mailboxes are written, and the jobs that read it; nothing is committed.
+    MailHeard = "mail.heard",
+    /// Notices of mailboxes are committed; their provider has no answer.
+    MailBeforeAnswer = "mail.before_answer",
+    /// Jobs of mailboxes that waited are written; nothing is committed.
+    MailStarted = "mail.started",
+    /// The row of a mailbox's notices is claimed by the sync that reads it; nothing is committed.
+    MailClaimed = "mail.claimed",
+    /// The row of a mailbox's notices is gone with its sync's end, or has led to another sync; nothing is committed.
+    MailRead = "mail.read",
+    /// The secret of a subscription is stored; its provider has not been asked for it.
+    MailSubscribing = "mail.subscribing",
+    /// The provider has made or renewed a subscription; nothing is stored.
+    MailSubscribed = "mail.subscribed",
+    /// A subscription is written, and the sync that follows it; nothing is committed.
+    MailSubscriptionWritten = "mail.subscription_written",
+    /// The provider has removed a subscription; its source is still connected.
+    MailUnsubscribed = "mail.unsubscribed",
     /// The right to refresh a token is ours; the provider has not been asked.
     TokenLeased = "token.leased",
     /// A new pair of tokens is in hand; nothing is stored.

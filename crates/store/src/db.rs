@@ -240,6 +240,10 @@ impl Tx {
     pub async fn rollback(self) -> Result<()> {
         self.0.rollback().await
     }
+
+    pub(crate) fn on_session(&mut self) -> &mut TxOn<'static> {
+        &mut self.0
+    }
 }
 
 impl AsMut<Tx> for Tx {

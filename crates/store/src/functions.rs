@@ -86,6 +86,7 @@ pub const FUNCTIONS: &[Function] = files![
     "tributary.job_archived",
     "tributary.job_sent",
     "tributary.run_again",
+    "tributary.sync_ended",
     "tributary.check_queue",
     "public.ingestion_enqueue",
     "public.ingestion_read",
@@ -93,6 +94,7 @@ pub const FUNCTIONS: &[Function] = files![
     "public.ingestion_archive",
     "public.ingestion_jobs",
     "public.historical_sync_jobs",
+    "public.gmail_threads",
 ];
 
 /// Applies the files whose text is not the one in force, and returns their names. The session's role owns the functions.

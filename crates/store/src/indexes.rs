@@ -72,6 +72,30 @@ pub const LATER: &[(&str, &str, &str)] = &[
         "source_documents_removed_idx",
         "public.source_documents (tenant_id, removed_at) where removed_at is not null",
     ),
+    // By which letters that rules left out are found when their sender is forgotten.
+    (
+        "public",
+        "processed_messages_sender_idx",
+        "public.processed_messages (tenant_id, ((tributary.address_key(sender)).key)) where sender is not null",
+    ),
+    // By which mail is listed, of all mailboxes and of one, and a conversation is read.
+    (
+        "public",
+        "source_documents_letters_idx",
+        "public.source_documents (tenant_id, (case when source_created_at is null then created_at else source_created_at end), id)
+         where document_type like '%.message' and deleted_at is null",
+    ),
+    (
+        "public",
+        "source_documents_mailbox_idx",
+        "public.source_documents (tenant_id, source_id, (case when source_created_at is null then created_at else source_created_at end), id)
+         where document_type like '%.message' and deleted_at is null",
+    ),
+    (
+        "public",
+        "source_documents_thread_idx",
+        "public.source_documents (tenant_id, source_id, thread_id) where thread_id is not null",
+    ),
 ];
 
 /// Builds an index unless it is there, in a session of its own with the owner's rights. Safe to repeat.

@@ -193,6 +193,13 @@ pub async fn has_full_since(
     Ok(sqlx::query_scalar(sql).bind(tenant_id.0).bind(source_id.0).bind(since).fetch_one(conn).await?)
 }
 
+/// Whether a job has met no record at all.
+pub async fn is_empty(conn: &mut PgConnection, tenant_id: TenantId, id: JobId) -> Result<bool> {
+    let sql = "select items_processed + items_failed = 0 from public.sync_jobs where tenant_id = $1 and id = $2";
+    let is_empty: Option<bool> = sqlx::query_scalar(sql).bind(tenant_id.0).bind(id.0).fetch_optional(conn).await?;
+    Ok(is_empty == Some(true))
+}
+
 /// Marks a job as running, with its present step. `false`: it is over, or a person stopped it.
 pub async fn begin(tx: &mut Tx, at: Option<DateTime<Utc>>, tenant_id: TenantId, id: JobId, step: &str) -> Result<bool> {
     let begun = sqlx::query(

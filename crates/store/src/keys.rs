@@ -78,7 +78,7 @@ pub async fn list(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Ke
     Ok(sqlx::query_as(
         "select k.id, k.name, k.scopes, s.email as person, k.created_at, k.last_used_at, k.revoked_at
          from tributary.api_keys k left join public.sales s on s.tenant_id = k.tenant_id and s.id = k.sales_id
-         where k.tenant_id = $1 and not k.is_sign_in order by k.created_at desc, k.id desc",
+         where k.tenant_id = $1 and not k.is_sign_in and not k.is_assistant order by k.created_at desc, k.id desc",
     )
     .bind(tenant_id.0)
     .fetch_all(conn)

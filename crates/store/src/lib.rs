@@ -5,6 +5,7 @@
 
 pub mod activities;
 pub mod alerts;
+pub mod assistants;
 pub mod bench;
 mod bites;
 pub mod blobs;
@@ -25,6 +26,7 @@ pub mod gates;
 pub mod indexes;
 pub mod jobs;
 pub mod keys;
+pub mod mail;
 pub mod memory;
 pub mod migrate;
 pub mod nodes;

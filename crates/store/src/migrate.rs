@@ -65,6 +65,13 @@ pub const MIGRATIONS: &[Migration] = files![
     "0028_dismissals",
     "0029_ignored_senders",
     "0030_corrections",
+    "0031_mailboxes",
+    "0032_letters",
+    "0033_checks",
+    "0034_assistants",
+    "0035_mail_pages",
+    "0036_forgotten_letters",
+    "0037_columns_of_sources",
 ];
 
 /// The schema this binary works with.

@@ -61,6 +61,32 @@ pub const RULES: &[Rule] = &[
         outlived: Outlived::Where("expires_at < coalesce($1, now()) - $2 order by expires_at"),
     },
     Rule {
+        table: "tributary.assistant_tokens",
+        keep_days: 1,
+        what: "codes and tokens of assistants after they expired",
+        outlived: Outlived::Where("expires_at < coalesce($1, now()) - $2 order by expires_at"),
+    },
+    Rule {
+        table: "tributary.assistants",
+        keep_days: 90,
+        what: "assistants after they were revoked, or after their last token expired",
+        outlived: Outlived::Where("coalesce(t.revoked_at, t.last_used_at, t.created_at) < coalesce($1, now()) - $2
+                and not exists (select from tributary.assistant_tokens k where k.tenant_id = t.tenant_id and k.assistant_id = t.id)"),
+    },
+    Rule {
+        table: "tributary.oauth_clients",
+        keep_days: 1,
+        what: "programs that registered themselves and that nobody has let in",
+        outlived: Outlived::Where("used_at < coalesce($1, now()) - $2
+                and not exists (select from tributary.assistants a where a.client_id = t.id) order by used_at"),
+    },
+    Rule {
+        table: "tributary.mcp_calls",
+        keep_days: 90,
+        what: "what programs asked over MCP",
+        outlived: Outlived::Where("at < coalesce($1, now()) - $2 order by at"),
+    },
+    Rule {
         table: "tributary.alerts",
         keep_days: 90,
         what: "alerts after they closed",
@@ -127,11 +153,34 @@ pub const RULES: &[Rule] = &[
                 and exists (select from public.sync_jobs n where n.tenant_id = t.tenant_id and n.source_id = t.source_id and n.id > t.id)
                 and not exists (select from tributary.sync_seen s where s.job_id = t.id)"),
     },
+    // A mailbox that is polled has one every minute.
+    Rule {
+        table: "public.sync_jobs",
+        keep_days: 1,
+        what: "syncs that found nothing, of sources that are synced every five minutes or oftener; the newest of each source stays",
+        outlived: Outlived::Where("t.finished_at < coalesce($1, now()) - $2 and t.status = 'completed' and t.kind in ('delta', 'push')
+                and t.items_processed = 0 and t.items_failed = 0 and t.error_count = 0
+                and exists (select from public.connected_sources s
+                    where s.tenant_id = t.tenant_id and s.id = t.source_id and extract(epoch from s.sync_every) <= 300)
+                and exists (select from public.sync_jobs n where n.tenant_id = t.tenant_id and n.source_id = t.source_id and n.id > t.id)"),
+    },
     Rule {
         table: "public.sync_failures",
         keep_days: 90,
         what: "records that a person left out",
         outlived: Outlived::Where("skipped_at < coalesce($1, now()) - $2"),
+    },
+    Rule {
+        table: "public.mailbox_checks",
+        keep_days: 90,
+        what: "days of mailboxes, as their providers counted them",
+        outlived: Outlived::Where("t.day < (coalesce($1, now()) - $2)::date"),
+    },
+    Rule {
+        table: "public.mail_facts",
+        keep_days: 35,
+        what: "what the rules of mailboxes see of letters",
+        outlived: Outlived::Where("received_at < coalesce($1, now()) - $2 order by received_at"),
     },
     Rule {
         table: "pgmq.a_*",

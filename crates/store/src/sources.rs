@@ -35,6 +35,15 @@ pub struct Source {
     pub next_sync_at: Option<DateTime<Utc>>,
     pub last_successful_sync_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
+    /// Until when the provider of a mailbox tells of changes; none while it does not.
+    pub subscription_expires_at: Option<DateTime<Utc>>,
+    /// The time at which that is renewed or, where it is missing, asked for.
+    pub subscription_due_at: Option<DateTime<Utc>>,
+    /// A code for why the last try failed.
+    pub subscription_trouble: Option<String>,
+    #[serde(skip)]
+    pub provider_subscription_id: Option<String>,
+    pub last_notice_at: Option<DateTime<Utc>>,
     /// Documents that are not deleted.
     pub n_documents: i64,
     /// Records that could not be read and that wait for a decision.
@@ -228,7 +237,7 @@ pub async fn set_refused(
 ) -> Result<()> {
     sqlx::query(
         "update public.connected_sources set status = 'provider_error', status_message = $3, status_at = coalesce($4, now())
-         where tenant_id = $1 and id = $2 and status in ('active', 'provider_error')",
+         where tenant_id = $1 and id = $2 and status in ('active', 'provider_error', 'subscription_expired')",
     )
     .bind(tenant_id.0)
     .bind(id.0)
@@ -257,11 +266,13 @@ pub struct Unwell {
     pub status_message: Option<String>,
 }
 
-/// Lists the tenant's sources that do not continue by themselves; not those that a person stopped.
+/// Lists the tenant's sources that do not continue by themselves; not those that a person stopped. A mailbox that is polled because its subscription
+/// is gone is one after an hour: until then another one is being made.
 pub async fn unwell(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Unwell>> {
     Ok(sqlx::query_as(
         "select id, provider, status, status_message from public.connected_sources
-         where tenant_id = $1 and status not in ('active', 'paused', 'disconnected') order by created_at, id",
+         where tenant_id = $1 and status not in ('active', 'paused', 'disconnected')
+             and (status <> 'subscription_expired' or status_at < now() - interval '1 hour') order by created_at, id",
     )
     .bind(tenant_id.0)
     .fetch_all(conn)
@@ -339,15 +350,13 @@ pub async fn finish_pass(
 pub struct Due {
     pub tenant_id: Uuid,
     pub id: Uuid,
-    pub sync_every_secs: f64,
 }
 
 /// Locks one source that is due. The caller sets its next time.
 pub async fn take_due(conn: &mut PgConnection, at: Option<DateTime<Utc>>) -> Result<Option<Due>> {
     Ok(sqlx::query_as(
-        "select s.tenant_id, s.id, extract(epoch from s.sync_every)::float8 as sync_every_secs
-         from public.connected_sources s
-         where s.status in ('active', 'provider_error') and s.next_sync_at <= coalesce($1, now())
+        "select s.tenant_id, s.id from public.connected_sources s
+         where s.status in ('active', 'provider_error', 'subscription_expired') and s.next_sync_at <= coalesce($1, now())
          order by s.next_sync_at limit 1 for no key update of s skip locked",
     )
     .bind(at)

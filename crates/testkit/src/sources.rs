@@ -20,6 +20,8 @@ use crate::{World, wait_until};
 pub const HUBSPOT: Provider = &connectors::pull::hubspot::SPEC;
 pub const DRIVE: Provider = &connectors::pull::drive::SPEC;
 pub const QUICKBOOKS: Provider = &connectors::pull::quickbooks::SPEC;
+pub const GMAIL: Provider = &connectors::pull::gmail::SPEC;
+pub const OUTLOOK: Provider = &connectors::pull::outlook::SPEC;
 
 /// Stands for a browser's session.
 const SESSION: &[u8] = b"a session";

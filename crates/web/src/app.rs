@@ -9,6 +9,7 @@ use axum::http::HeaderValue;
 use domain::Notice;
 use engine::Env;
 use engine::intake::{Intake, PerMinute};
+use engine::mail::notices::Notices;
 use engine::work::Stop;
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -17,6 +18,7 @@ use crate::api::events;
 use crate::api::health::{Gauges, Readiness};
 use crate::caps::{Held, PerCaller, Recent};
 use crate::edge;
+use crate::mcp::Mcp;
 use crate::realtime::feed::Feed;
 use crate::ring::Ring;
 
@@ -34,6 +36,8 @@ pub(crate) struct Inner {
     pub callers: Callers,
     /// The changes, for event streams.
     pub ring: Ring<Notice>,
+    /// Those that name documents, for streams of documents: a busy server's other changes do not push them out.
+    pub documents: Ring<Notice>,
     /// The rows that changed, for sockets.
     pub feed: Feed,
     /// The policy of every answer.
@@ -51,18 +55,28 @@ pub(crate) struct Inner {
     pub wrong_secrets: PerMinute<IpAddr>,
     pub answers: PerCaller,
     pub intake: Intake,
+    pub notices: Notices,
+    /// Posts to the hooks of mailboxes that were refused, and those whose bodies arrive, by network.
+    pub wrong_notices: PerMinute<IpAddr>,
+    pub arriving_notices: Held<IpAddr>,
+    pub mcp: Mcp,
 }
 
 impl App {
     pub fn new(env: Env, metrics: PrometheusHandle, stop: Stop) -> Self {
         Self(Arc::new(Inner {
             intake: Intake::new(env.clone()),
+            notices: Notices::new(env.clone()),
+            wrong_notices: PerMinute::default(),
+            arriving_notices: Held::default(),
             policy: edge::policy(&env.config),
+            mcp: Mcp::new(&env.config),
             env,
             stop,
             metrics,
             callers: Callers::default(),
             ring: Ring::new(events::RING, |_| 1),
+            documents: Ring::new(events::RING, |_| 1),
             feed: Feed::default(),
             gauges: Gauges::default(),
             readiness: Recent::new(Readiness::good_for),

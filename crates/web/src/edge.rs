@@ -29,15 +29,30 @@ use crate::terms::Terms;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; \
-                      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
+                      frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors";
 
 /// The policy of a file that others sent. It is to be saved; opened by itself, it can load and run nothing.
 pub(crate) const FILE_POLICY: &str = "default-src 'none'; sandbox";
+
+/// The policy of the HTML of a letter, which one of our pages frames. It can load and run nothing; a link that a person follows opens outside.
+const LETTER_POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; \
+                             sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'";
 
 /// The content security policy of our answers. Only the sites that `EMBED_ORIGINS` names may frame them.
 pub(crate) fn policy(config: &engine::Config) -> HeaderValue {
     let framed_by = if config.embed_origins.is_empty() { "'none'".into() } else { config.embed_origins.join(" ") };
     HeaderValue::try_from(format!("{POLICY} {framed_by}")).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}
+
+/// The headers under which the HTML of a letter is shown in a frame of our pages, and of those sites' that frame our pages.
+pub(crate) fn letter_headers(config: &engine::Config) -> [(HeaderName, String); 3] {
+    let framed_by: String = config.embed_origins.iter().map(|origin| format!(" {origin}")).collect();
+    [
+        (CONTENT_SECURITY_POLICY, format!("{LETTER_POLICY}{framed_by}")),
+        (X_FRAME_OPTIONS, "SAMEORIGIN".to_owned()),
+        // Not even the names of the servers that its links lead to are looked up.
+        (HeaderName::from_static("x-dns-prefetch-control"), "off".to_owned()),
+    ]
 }
 
 pub(crate) async fn edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -143,7 +158,10 @@ fn protect(headers: &mut HeaderMap, app: &App, request_id: &str) {
     // A file may be under a stricter one.
     headers.entry(CONTENT_SECURITY_POLICY).or_insert_with(|| app.policy.clone());
     if app.env.config.embed_origins.is_empty() {
-        headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY")); // it cannot name anybody
+        // The HTML of a letter may be framed by our own pages.
+        headers.entry(X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("DENY"));
+    } else {
+        headers.remove(X_FRAME_OPTIONS); // it cannot name anybody
     }
     let fixed = [
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -175,9 +193,9 @@ fn request_id(headers: &HeaderMap) -> String {
 /// Pages are read by people. Callers of the API and senders of webhooks get JSON, whatever they accept.
 fn wants_html(path: &str, headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_program = ["/api/", "/ingest/", "/functions/", "/internal/", "/rest/", "/realtime/"]
-        .iter()
-        .any(|door| path.starts_with(door));
+    let doors =
+        ["/api/", "/ingest/", "/webhooks/", "/functions/", "/internal/", "/rest/", "/realtime/", "/.well-known/"];
+    let is_program = ["/mcp", "/documents/events"].contains(&path) || doors.iter().any(|door| path.starts_with(door));
     !is_program && accepts.contains("text/html")
 }
 
@@ -237,7 +255,16 @@ mod tests {
     fn programs_doors_are_never_answered_with_a_page() {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/html"));
-        for door in ["/rest/v1/activities", "/realtime/v1/websocket", "/ingest/x", "/api/v1/nothing"] {
+        for door in [
+            "/documents/events",
+            "/rest/v1/activities",
+            "/realtime/v1/websocket",
+            "/ingest/x",
+            "/webhooks/x",
+            "/api/v1/nothing",
+            "/mcp",
+            "/.well-known/x",
+        ] {
             assert!(!wants_html(door, &headers), "{door}");
         }
         for page in ["/", "/restaurant", "/apiary", "/connections/x"] {

@@ -8,6 +8,7 @@ mod app;
 mod caps;
 mod edge;
 mod heads;
+mod mcp;
 mod realtime;
 mod ring;
 mod server;

@@ -94,6 +94,10 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
     background.spawn(tidy(app.metrics.clone()));
     background.spawn(app.intake.clone().commit());
     background.spawn(app.intake.clone().note_refusals());
+    background.spawn(app.notices.clone().write());
+    let calls = app.clone();
+    background.spawn(async move { calls.mcp.calls.write(&calls.env).await });
+    let last_calls = app.clone();
     let (config, addresses) = (app.env.config.clone(), app.addresses.clone());
     let router = router::build(app);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
@@ -127,6 +131,7 @@ pub async fn serve(env: Env, listener: TcpListener, metrics: PrometheusHandle, s
         let left = MAX_CONNECTIONS as usize - room.available_permits();
         tracing::warn!("{left} connections were cut: they took longer than the drain");
     }
+    last_calls.mcp.calls.write_now(&last_calls.env).await;
     Ok(())
 }
 

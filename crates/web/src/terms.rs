@@ -39,13 +39,15 @@ pub(crate) enum Limit {
     Embed,
     /// An answer waits for a language model.
     Answer,
+    /// A call of a tool can wait for its turn, or embed a long text.
+    Mcp,
 }
 
 impl Limit {
     /// How long a request may take, by its headers and the two limits of the settings.
     fn time(self, usual: Duration, long: Duration, headers: &HeaderMap) -> Duration {
         match self {
-            Self::Document | Self::Embed => long,
+            Self::Document | Self::Embed | Self::Mcp => long,
             Self::Webhook if content_length(headers) > LARGE_BYTES => long,
             Self::Webhook => usual,
             Self::Recording => RECORDING_LIMIT,
@@ -112,7 +114,7 @@ pub(crate) trait WithTerms: Sized {
 
 impl WithTerms for MethodRouter<App> {
     fn limited(self, limit: Limit) -> Self {
-        self.route_layer(from_fn(move |mut request: Request, next: Next| {
+        self.layer(from_fn(move |mut request: Request, next: Next| {
             if let Some(terms) = request.extensions().get::<Terms>().cloned() {
                 terms.limit(limit, &mut request);
             }

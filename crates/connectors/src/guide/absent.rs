@@ -27,7 +27,7 @@ pub enum Way {
 }
 
 /// A sheet of paper, a database and an envelope are many things: each has something of its own in it.
-pub static ALL: [Absent; 13] = [
+pub static ALL: [Absent; 11] = [
     Absent {
         label: "WhatsApp Business",
         group: Group::Calls,
@@ -45,22 +45,6 @@ pub static ALL: [Absent; 13] = [
         also: "RingCentral Aircall Vonage Sipgate 3CX Dialpad pbx phone voip",
         todo: "Let your telephone system, or an automation service, send each call to a generic webhook. A number of Twilio's works directly.",
         instead: &[Way::Webhook("generic"), Way::Webhook("twilio")],
-    },
-    Absent {
-        label: "Gmail",
-        group: Group::Mail,
-        mark: Mark(r#"<path class="soft" d="M3 6h18v12H3z"/><path d="M3 6l9 7 9-7M16.500 15.500h2"/>"#),
-        also: "google workspace mailbox e-mail inbox",
-        todo: "Forward the mailbox to an inbound address of Postmark's instead. Gmail sends a code to that address first: you find it in the Inbox here.",
-        instead: &[Way::Webhook("postmark")],
-    },
-    Absent {
-        label: "Outlook and Microsoft 365",
-        group: Group::Mail,
-        mark: Mark(r#"<path class="soft" d="M3 6h18v12H3z"/><path d="M3 6l9 7 9-7M5.500 15.500h2"/>"#),
-        also: "exchange office mailbox e-mail hotmail",
-        todo: "Add a rule in Outlook that forwards mail to an inbound address of Postmark's instead. An administrator may have to allow forwarding outside.",
-        instead: &[Way::Webhook("postmark")],
     },
     Absent {
         label: "Other mailboxes (IMAP)",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use domain::Secret;
 use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
@@ -127,6 +127,26 @@ impl Outside {
             url = next;
         }
         Err(FetchError::TooManyHops)
+    }
+
+    /// Fetches a small document whole. It is fetched from where it is said to be: a redirect is an error, as every other status is.
+    pub async fn fetch_document(&self, url: &str, within: Duration, most: usize) -> Result<Bytes, FetchError> {
+        let url = parse(url)?;
+        let fetched = async {
+            let turn = self.turns.clone().acquire_owned().await.ok();
+            let until = Instant::now() + within;
+            let answer = self.ask(&url, None, until).await?;
+            let mut pieces = self.opened(answer, until, turn)?;
+            let mut document = BytesMut::new();
+            while let Some(piece) = pieces.next().await? {
+                if document.len() + piece.len() > most {
+                    return Err(FetchError::TooLarge { most: most as u64 });
+                }
+                document.extend_from_slice(&piece);
+            }
+            Ok(document.freeze())
+        };
+        tokio::time::timeout(within, fetched).await.map_err(|_| FetchError::TooSlow)?
     }
 
     async fn ask(&self, url: &Url, basic: Option<&Basic>, until: Instant) -> Result<Response, FetchError> {

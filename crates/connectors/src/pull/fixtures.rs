@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::listing::{Lister, Listing, RawPage};
+use super::listing::{Lister, Listing, RawPage, apart};
 use super::records::id_of;
 use super::spec::{Kind, Provider};
 use super::{Account, Connector, Identity, PullError};
@@ -63,26 +63,29 @@ impl Fixtures {
 
     fn raw(&self, kind: &Kind, mut records: Vec<Value>, next: Option<String>) -> RawPage {
         records.retain(|record| !(self.provider.is_passed_over)(record));
-        if let Some(complete) = kind.sample.as_ref().and_then(|sample| sample.complete) {
-            records.iter_mut().for_each(complete);
-        }
         RawPage::new(self.provider, kind.object, records, next)
     }
 }
 
-/// The records of each page.
+/// The records of each page, complete.
 fn pages(kind: &Kind) -> Result<Vec<Vec<Value>>, PullError> {
     let Some(sample) = &kind.sample else { return Ok(Vec::new()) };
     let unreadable = |_| PullError::Unreadable { what: "the sample data is not JSON".to_owned(), raw: String::new() };
     let pages: Vec<Value> = serde_json::from_str(sample.pages).map_err(unreadable)?;
+    let complete = |mut record: Value| {
+        if let Some(complete) = sample.complete {
+            complete(&mut record);
+        }
+        apart(record)
+    };
     let records = |page: &Value| page.pointer(sample.records).and_then(Value::as_array).cloned().unwrap_or_default();
-    Ok(pages.iter().map(records).collect())
+    Ok(pages.iter().map(|page| records(page).into_iter().flat_map(complete).collect()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Person, all, all_ids};
-    use super::super::{drive, hubspot, quickbooks};
+    use super::super::{drive, gmail, hubspot, outlook, quickbooks};
     use super::*;
 
     #[tokio::test]
@@ -91,6 +94,8 @@ mod tests {
             (&hubspot::SPEC as Provider, 6, &[("contact:", 12), ("company:", 6), ("deal:", 10)][..]),
             (&drive::SPEC, 2, &[("file:", 6)]),
             (&quickbooks::SPEC, 4, &[("customer:", 6), ("invoice:", 14)]),
+            (&gmail::SPEC, 2, &[("message:", 15)]),
+            (&outlook::SPEC, 2, &[("message:", 13)]),
         ] {
             let connector = fixtures(provider).expect("sample data");
             let read = all(&*connector, &Person::new(), true).await.expect("a pass");
@@ -126,15 +131,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn letters_of_the_sample_data_belong_to_conversations() {
+        let read = all(&*fixtures(&gmail::SPEC).expect("sample data"), &Person::new(), true).await.expect("a pass");
+        let items: Vec<_> = read.iter().flat_map(|page| &page.items).collect();
+        let threads: std::collections::BTreeSet<_> =
+            items.iter().filter_map(|item| item.letter.as_ref()?.thread_id.as_deref()).collect();
+        assert_eq!(threads.len(), 8);
+        let of = |subject: &str| items.iter().find(|item| item.title.as_deref() == Some(subject)).expect("a letter");
+        let letter = of("Certificate of insurance for the trencher").letter.as_ref().expect("a letter");
+        assert_eq!(letter.from.as_ref().map(|from| from.address.as_str()), Some("dagny@copperline.example"));
+        assert_eq!(
+            letter.files.iter().map(|file| file.name.as_deref()).collect::<Vec<_>>(),
+            [Some("certificate-2027.pdf")]
+        );
+        assert!(
+            of("14-ton excavator: what we need before signing").letter.as_ref().is_some_and(|it| it.html.is_some())
+        );
+        assert!(of("Re: Aerial lifts: one contract for both").text.contains("7 ft 2 in"));
+    }
+
+    #[tokio::test]
     async fn what_is_in_the_sample_data_is_found_and_the_rest_is_gone() {
         let person = Person::new();
         for (provider, there) in [
             (&hubspot::SPEC as Provider, &["company:54", "contact:54", "deal:67"][..]),
             (&drive::SPEC, &["file:1dH2vBayviewSiteVisitNotesNovember12TqRe7yKo"]),
             (&quickbooks::SPEC, &["customer:1", "invoice:114"]),
+            (&gmail::SPEC, &["message:19a1f3b7a8c60010", "message:19a37b44a1300070"]),
         ] {
             let connector = fixtures(provider).expect("sample data");
-            let gone = ["contact:9999", "file:1gT4yOldPriceList2025XlCe60BsVr2hMwPu9kNaFiE", "customer:9999"];
+            let gone =
+                ["contact:9999", "file:1gT4yOldPriceList2025XlCe60BsVr2hMwPu9kNaFiE", "customer:9999", "message:9"];
             let asked: Vec<String> = there.iter().chain(&gone).map(|id| (*id).to_owned()).collect();
             let (items, failed) = connector.find(&person.account(), &asked).await.expect("an answer");
             assert_eq!(failed, []);

@@ -43,6 +43,22 @@ pub struct Api {
     pub(super) json: Bounds,
 }
 
+/// A request that is more than a GET or a POST of JSON.
+pub struct Call<'a> {
+    pub method: Method,
+    /// Below the API's address. It may have a query of its own, as links that the provider gave have.
+    pub path: &'a str,
+    pub query: &'a [(&'a str, &'a str)],
+    pub headers: &'a [(&'static str, &'a str)],
+    pub body: Option<&'a Value>,
+}
+
+impl<'a> Call<'a> {
+    pub fn get(path: &'a str) -> Self {
+        Self { method: Method::GET, path, query: &[], headers: &[], body: None }
+    }
+}
+
 /// A good answer of a provider's API.
 #[derive(Debug)]
 pub struct ApiAnswer<T> {
@@ -115,6 +131,57 @@ impl Api {
         self.json(account, limits, request).await
     }
 
+    /// Sends a request and reads JSON.
+    pub async fn call<T: DeserializeOwned>(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        call: &Call<'_>,
+    ) -> Result<ApiAnswer<T>, Refused> {
+        let request = self.called(call)?.header(ACCEPT, "application/json");
+        self.json(account, limits, request).await
+    }
+
+    /// Sends a request whose answer has no body that anybody reads.
+    pub async fn tell(&self, account: &Account<'_>, limits: &[&'static Limit], call: &Call<'_>) -> Result<(), Refused> {
+        let request = self.called(call)?;
+        self.ask(account, limits, request, self.json).await.map(|_| ())
+    }
+
+    /// Reads a refusal that came as a part of another answer.
+    pub(super) fn refused(&self, account: &Account<'_>, status: u16, headers: &HeaderMap, body: &[u8]) -> Refused {
+        self.refusal(status, headers, (self.provider.complaint)(status, body), account.token)
+    }
+
+    fn called(&self, call: &Call<'_>) -> Result<RequestBuilder, PullError> {
+        let mut request = self.request(call.method.clone(), call.path, call.query)?;
+        for (name, value) in call.headers {
+            request = request.header(*name, *value);
+        }
+        Ok(match call.body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+    }
+
+    /// Sends a body of another form, and returns the answer as it came: its type, and its bytes.
+    pub async fn send_as(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        path: &str,
+        (content_type, body): (&str, String),
+        bounds: Bounds,
+    ) -> Result<(Option<String>, Vec<u8>), Refused> {
+        let request = self.request(Method::POST, path, &[])?.header(CONTENT_TYPE, content_type).body(body);
+        let (headers, body) = self.ask(account, limits, request, bounds).await?;
+        if is_page(&headers) {
+            return Err(self.unreadable("a web page instead of data", &body, account.token).into());
+        }
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Ok((content_type, body))
+    }
+
     /// Fetches a file within `bounds`.
     pub async fn download(
         &self,
@@ -130,6 +197,18 @@ impl Api {
             return Err(self.unreadable("a web page instead of a file", &body, account.token).into());
         }
         Ok(body)
+    }
+
+    /// Fetches a file within `bounds` that may be a web page itself.
+    pub async fn download_page(
+        &self,
+        account: &Account<'_>,
+        limits: &[&'static Limit],
+        path: &str,
+        bounds: Bounds,
+    ) -> Result<Vec<u8>, Refused> {
+        let request = self.request(Method::GET, path, &[])?;
+        Ok(self.ask(account, limits, request, bounds).await?.1)
     }
 
     fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<RequestBuilder, PullError> {
@@ -234,7 +313,7 @@ impl Api {
     }
 
     /// An answer that is not the API's; `what` ends the sentence.
-    fn unreadable(&self, what: &str, body: &[u8], token: &Secret) -> PullError {
+    pub(super) fn unreadable(&self, what: &str, body: &[u8], token: &Secret) -> PullError {
         PullError::Unreadable { what: format!("{} gave {what}", self.who()), raw: beginning(body, token) }
     }
 

@@ -40,16 +40,24 @@ pub(super) struct RawPage {
 }
 
 impl RawPage {
-    /// Reads records as the provider's own API spells them.
+    /// Reads records as the provider's own API spells them. A record that is a list is several: the parts of something that is listed whole.
     pub fn new(provider: Provider, object: &str, records: Vec<Value>, next: Option<String>) -> Self {
         let mut page = Self { items: Vec::new(), failed: Vec::new(), next };
-        for record in records {
+        for record in records.into_iter().flat_map(apart) {
             match (provider.raw)(object, record) {
                 Ok(item) => page.items.push(item),
                 Err(failed) => page.failed.push(failed),
             }
         }
         page
+    }
+}
+
+/// The records in a record.
+pub(super) fn apart(record: Value) -> Vec<Value> {
+    match record {
+        Value::Array(records) => records,
+        record => vec![record],
     }
 }
 
@@ -128,8 +136,12 @@ impl<L: Lister> Listing<L> {
 }
 
 impl<L: Lister> Connector for Listing<L> {
+    /// The files of letters come and go with these.
     fn document_types(&self) -> &'static [&'static str] {
-        self.provider.document_types
+        match &self.provider.mailbox {
+            Some(mailbox) => std::slice::from_ref(&mailbox.message_type),
+            None => self.provider.document_types,
+        }
     }
 
     fn cursor<'a>(&'a self, _: &'a Account<'a>) -> BoxFuture<'a, Result<Option<Value>, PullError>> {

@@ -8,11 +8,15 @@ pub mod clients;
 pub mod complaint;
 pub mod drive;
 mod fixtures;
+pub mod gmail;
+mod google;
 mod http;
 pub mod hubspot;
 mod listing;
+pub mod mailbox;
 pub mod mcp;
 pub mod oauth;
+pub mod outlook;
 pub mod quickbooks;
 pub mod record;
 pub mod records;
@@ -24,6 +28,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Secret;
+use domain::mail::{Letter, Place};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -37,7 +42,7 @@ pub use self::spec::{Provider, ProviderSpec};
 
 /// Every provider that this program reads, in the order in which people see them. A new provider adds its folder, its `mod` line above and its
 /// description here.
-pub static ALL: &[Provider] = &[&hubspot::SPEC, &drive::SPEC, &quickbooks::SPEC];
+pub static ALL: &[Provider] = &[&hubspot::SPEC, &drive::SPEC, &quickbooks::SPEC, &gmail::SPEC, &outlook::SPEC];
 
 /// The time that a delta reaches back before its starting moment: a record that changed just then may not have been in the provider's
 /// index.
@@ -51,6 +56,8 @@ pub struct Account<'a> {
     pub account: &'a str,
     /// Called before every request.
     pub pace: &'a dyn Pace,
+    /// The places of a mailbox that are read. A letter anywhere else is told as deleted. Accounts that are no mailboxes ignore it.
+    pub places: &'a [Place],
 }
 
 /// Holds requests back to what the provider allows, over all processes that ask for one account.
@@ -92,6 +99,8 @@ pub struct Item {
     pub text: String,
     /// External ids of the records that this one says something about, itself included where it is a client.
     pub mentions: Vec<String>,
+    /// The record is a letter of a mailbox. Its files become documents of their own, by rules of the caller's.
+    pub letter: Option<Box<Letter>>,
 }
 
 /// A record that could not be read, and stays behind without holding up the rest.
@@ -116,11 +125,25 @@ pub fn is_named(external_id: &str) -> bool {
 pub struct Page {
     pub items: Vec<Item>,
     pub failed: Vec<Failed>,
-    /// With `more`: where to go on. Without: for a delta the cursor from which the next delta starts; for a full pass nothing.
+    /// With `more`: where to go on. Without: the cursor from which the next delta starts; null after a full pass whose cursor was taken before
+    /// it ([`Connector::cursor`]).
     pub next: Value,
     pub more: bool,
     /// A message for a person, such as that a first sync was capped.
     pub note: Option<String>,
+    /// On the last page of a full pass over a mailbox: the part that it has read.
+    pub reach: Reach,
+}
+
+/// The part of a mailbox that a pass over it has read. A first sync may be capped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    #[default]
+    All,
+    /// Every letter that came in from then on, and not every one from before.
+    From(DateTime<Utc>),
+    /// Some letters, and nothing can be said about which of those that came in before the pass.
+    Part,
 }
 
 /// The reasons why there is no page.
@@ -206,12 +229,12 @@ pub fn read_place<T: DeserializeOwned>(place: &Value) -> Result<T, PullError> {
 
 /// A page after which there are more.
 pub fn more(items: Vec<Item>, failed: Vec<Failed>, next: Value) -> Page {
-    Page { items, failed, next, more: true, note: None }
+    Page { items, failed, next, more: true, note: None, reach: Reach::All }
 }
 
 /// The last page.
 pub fn last(items: Vec<Item>, failed: Vec<Failed>, next: Value) -> Page {
-    Page { items, failed, next, more: false, note: None }
+    Page { items, failed, next, more: false, note: None, reach: Reach::All }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub fn tombstone(
 
 /// Makes of a tombstone what memory takes: no title and no text.
 pub fn buried(raw: RawItem, mentions: Vec<String>) -> Item {
-    Item { raw, title: None, text: String::new(), mentions }
+    Item { raw, title: None, text: String::new(), mentions, letter: None }
 }
 
 pub fn object(record: &Value) -> Result<&Fields, String> {
@@ -60,7 +60,7 @@ pub fn plain_id(id: &Value) -> Option<String> {
 }
 
 pub fn is_plain_id(text: &str) -> bool {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'=';
     (1..=ID_MAX_BYTES).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
@@ -162,6 +162,7 @@ mod tests {
             (json!("51"), Some("51")),
             (json!(51), Some("51")),
             (json!("1aB_-z"), Some("1aB_-z")),
+            (json!("AAk-_A=="), Some("AAk-_A==")),
             (json!(""), None),
             (json!("5/1"), None),
             (json!("5'1"), None),

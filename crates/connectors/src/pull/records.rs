@@ -77,12 +77,21 @@ impl Records {
 
     /// Parses each record.
     pub fn each<'a>(&'a self, object: &'a str) -> impl Iterator<Item = Result<Value, Failed>> + 'a {
-        self.0.0.iter().map(move |record| parsed(object, record))
+        self.0.0.iter().map(move |record| parsed(object, record, RECORD_MAX_BYTES))
+    }
+
+    /// Parses each record, where one may be larger than most are.
+    pub fn each_within<'a>(
+        &'a self,
+        object: &'a str,
+        most_bytes: usize,
+    ) -> impl Iterator<Item = Result<Value, Failed>> + 'a {
+        self.0.0.iter().map(move |record| parsed(object, record, most_bytes))
     }
 
     /// A part of one record, if that is there and has the part.
     pub fn head<T: DeserializeOwned>(&self, index: usize) -> Option<T> {
-        T::deserialize(parsed("", self.0.0.get(index)?).ok()?).ok()
+        T::deserialize(parsed("", self.0.0.get(index)?, RECORD_MAX_BYTES).ok()?).ok()
     }
 
     /// A part of each record that has it.
@@ -91,15 +100,15 @@ impl Records {
         pick: impl Fn(T) -> Option<U> + 'a,
     ) -> impl Iterator<Item = U> + 'a {
         // By way of a value, as `map` reads it: both take the last of a key that comes twice.
-        self.0.0.iter().filter_map(move |record| pick(T::deserialize(parsed("", record).ok()?).ok()?))
+        self.0.0.iter().filter_map(move |record| pick(T::deserialize(parsed("", record, RECORD_MAX_BYTES).ok()?).ok()?))
     }
 }
 
-fn parsed(object: &str, record: &RawValue) -> Result<Value, Failed> {
+pub(super) fn parsed(object: &str, record: &RawValue, most_bytes: usize) -> Result<Value, Failed> {
     let text = record.get();
     let named = |reason: &str| record::failed(object, id(text).as_ref(), reason, Value::String(beginning(text)));
-    if text.len() > RECORD_MAX_BYTES {
-        return Err(named("it is larger than 1 MiB"));
+    if text.len() > most_bytes {
+        return Err(named(&format!("it is larger than {} MiB", most_bytes / (1024 * 1024))));
     }
     serde_json::from_str(text).map_err(|_| named("it does not parse"))
 }

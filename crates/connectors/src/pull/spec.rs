@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::complaint::{Complaint, Meaning};
+use super::mailbox::MailboxSpec;
 use super::mcp::Tool;
 use super::oauth::GrantError;
 use super::settings::{Setting, Settings};
@@ -74,6 +75,8 @@ pub struct ProviderSpec {
     pub hidden_complaint: Option<FindComplaint>,
     /// The way to read it through an MCP server. None: no server's tools are mapped.
     pub mcp: Option<Mcp>,
+    /// The further offers of a mailbox. None: it is none.
+    pub mailbox: Option<MailboxSpec>,
     /// Makes the connector that reads the provider's own API.
     pub rest: fn(&Http, &Settings) -> Arc<dyn Connector>,
     /// The words and the mark for a person who connects an account.

@@ -13,10 +13,28 @@ const BLOCK_BYTES: usize = 1_024;
 /// The tokenizer compares each attribute with all others of its tag, so a tag that may have more than this is not read to its end.
 const MOST_ATTRIBUTES: usize = 2_048;
 
+/// Characters that are not for interchange. They mark places in a text, and are left out of what pages say.
+const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
+/// Deeper elements are not marked.
+const MOST_MARKED: usize = 100;
+
+/// Names an element that a caller wants to find in the text: the character for its beginning and, if it is wanted, that for its end. Both are
+/// among U+FDD0 to U+FDEF. It is asked with the name of a start tag and a function that finds its attributes.
+pub type Marker = fn(&str, &dyn Fn(&str) -> Option<String>) -> Option<(char, Option<char>)>;
+
 /// Returns title and text. Headings become `#` lines, list items become `- ` lines, and cells are separated by ` | `. Scripts, styles,
 /// templates and link targets are left out. The alternative text of an image is kept.
 pub fn html_to_text(html: &str) -> (Option<String>, String) {
-    let page = RefCell::new(Page::default());
+    convert(html, None)
+}
+
+/// Returns the text with a line for each beginning and end of a marked element.
+pub fn html_to_marked_text(html: &str, marker: Marker) -> String {
+    convert(html, Some(marker)).1
+}
+
+fn convert(html: &str, marker: Option<Marker>) -> (Option<String>, String) {
+    let page = RefCell::new(Page { marker, ..Page::default() });
     let mut rest = html;
     while !rest.is_empty() {
         rest = read(rest, &page);
@@ -67,6 +85,9 @@ struct Page {
     is_pre: bool,
     is_heading: bool,
     row_has_cell: bool,
+    marker: Option<Marker>,
+    /// Open marked elements, each with the nesting depth of elements with its name, and the character for its end.
+    marked: Vec<(String, usize, char)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -128,10 +149,40 @@ impl Page {
             return None;
         } else if is_start {
             self.start(name, tag);
+            self.mark_start(name, tag);
         } else {
+            self.mark_end(name);
             self.end(name);
         }
         raw.map(|(kind, _)| kind)
+    }
+
+    fn mark_start(&mut self, name: &str, tag: &Tag) {
+        let Some(marker) = self.marker else { return };
+        let attribute = |name: &str| {
+            tag.attrs
+                .iter()
+                .find(|attribute| &*attribute.name.local == name)
+                .map(|attribute| attribute.value.to_string())
+        };
+        let room = self.marked.len() < MOST_MARKED && !tag.self_closing;
+        if let Some((begin, end)) = marker(name, &attribute).filter(|_| room) {
+            self.body.mark(begin);
+            self.marked.extend(end.map(|end| (name.to_owned(), 0, end)));
+        } else if let Some((open, depth, _)) = self.marked.last_mut() {
+            *depth += usize::from(open == name);
+        }
+    }
+
+    fn mark_end(&mut self, name: &str) {
+        match self.marked.last_mut() {
+            Some((open, 0, end)) if open == name => {
+                self.body.mark(*end);
+                self.marked.pop();
+            }
+            Some((open, depth, _)) => *depth -= usize::from(open == name),
+            None => {}
+        }
     }
 
     fn raw_text(&self, name: &str) -> Option<(RawKind, Raw)> {
@@ -291,7 +342,20 @@ impl Writer {
         self.text.push_str(std::mem::take(&mut self.prefix));
     }
 
+    /// Writes a mark on a line of its own.
+    fn mark(&mut self, mark: char) {
+        let prefix = std::mem::take(&mut self.prefix); // of a list's item, for its words
+        self.lines(1);
+        self.separate();
+        self.text.push(mark);
+        self.lines(1);
+        self.prefix = prefix;
+    }
+
     fn push(&mut self, c: char) {
+        if MARKS.contains(&c) {
+            return;
+        }
         self.text.push(c);
         self.chars += 1;
         self.is_fresh = false;

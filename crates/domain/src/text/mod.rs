@@ -20,8 +20,10 @@ use sha2::{Digest as _, Sha256};
 pub use alike::Likeness;
 pub use chunk::{Chunk, MAX_CHARS, MIN_CHARS, chunks};
 pub use exact::{Exact, Looked as LookedExactly};
-pub use html::html_to_text;
+pub use html::{Marker, html_to_marked_text, html_to_text};
 pub use lang::detect_lang;
+#[cfg(test)]
+pub(crate) use linear::assert_linear;
 pub use normalise::normalise;
 pub use nul::{has_nul, replace_nul, replace_nul_in};
 pub use phrase::Phrases;

@@ -1,6 +1,7 @@
 //! Activities as a person sees them and acts on them: listed, written, retried, skipped, linked to a contact.
 
 pub mod inserted;
+pub mod processed;
 pub mod written;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use domain::{ActivityId, Caller, ContactId, Notice, Op, TenantId};
 use store::activities::{Activity, Position, Wanted};
 use store::claims::Changed;
 use store::dead_letters::DeadLetter;
+use store::mail::letters;
 use store::{Tx, activities, contacts, dead_letters};
 use uuid::Uuid;
 
@@ -140,6 +142,7 @@ pub async fn link(
         if let Some(party) = activity.party().filter(|_| is_address_theirs) {
             contacts::add_address(tx, tenant_id, contact_id, party).await?;
             linked.extend(activities::match_again(tx, tenant_id, Some(contact_id)).await?);
+            letters::match_again(tx, tenant_id, Some(contact_id)).await?;
         }
         remember_again(tx, tenant_id, &linked).await?;
         Ok(Linked { others: linked.len() - 1 })

@@ -22,6 +22,19 @@ fn public_urls_are_plain_origins() {
 }
 
 #[test]
+fn providers_of_mailboxes_post_to_https_or_to_this_machine() {
+    let base = |flags: &[&str]| of_flags(flags).hook_base().map(str::to_owned);
+    assert_eq!(base(&[]), None);
+    assert_eq!(base(&["--public-url", "http://hear.example.com"]), None, "providers refuse plain http");
+    assert_eq!(base(&["--public-url", "https://hear.example.com/"]).as_deref(), Some("https://hear.example.com"));
+    let own = ["--public-url", "https://hear.example.com", "--mailbox-hook-url", "http://127.0.0.1:7171/"];
+    assert_eq!(base(&own).as_deref(), Some("http://127.0.0.1:7171"));
+    for odd in ["http://hear.example.com", "http://127.0.0.1.example.com", "hear.example.com", "ftp://localhost"] {
+        assert!(hook_url(odd).is_err(), "{odd}");
+    }
+}
+
+#[test]
 fn a_rate_is_more_than_none() {
     assert_eq!((rate_factor("1"), rate_factor("0.25")), (Ok(1.0), Ok(0.25)));
     for bad in ["", "0", "-1", "NaN", "inf", "fast"] {

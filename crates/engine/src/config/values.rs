@@ -30,6 +30,16 @@ pub(super) fn public_url(text: &str) -> Result<String, String> {
     plain_url(text).ok_or_else(|| "a public URL looks like https://hear.example.com".into())
 }
 
+/// Parses the address at which providers reach us. They refuse plain http, but for a provider on this machine.
+pub(super) fn hook_url(text: &str) -> Result<String, String> {
+    let url = plain_url(text).ok_or("an address for notices looks like https://hear.example.com")?;
+    let host = url.strip_prefix("http://").map(|rest| rest.split(['/', ':']).next().unwrap_or_default());
+    match host {
+        None | Some("127.0.0.1" | "localhost") => Ok(url),
+        Some(_) => Err("providers post to https only; plain http is for 127.0.0.1 and localhost".into()),
+    }
+}
+
 /// Parses an origin as browsers write it: in lower case, without a path or the scheme's default port.
 pub(super) fn origin(text: &str) -> Result<String, String> {
     let malformed = || "an origin looks like https://crm.example.com or http://localhost:8080".to_owned();

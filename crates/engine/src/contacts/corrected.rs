@@ -7,6 +7,7 @@ use serde_json::json;
 use store::Tx;
 use store::activities;
 use store::contacts::{self, Contact, NewContact, merges, theirs};
+use store::mail::letters;
 
 use super::{MOST_TAGS, checked_email, checked_phone, plain};
 use crate::act::OrMissing as _;
@@ -95,6 +96,7 @@ pub async fn change(env: &Env, caller: &Caller, id: ContactId, change: Change) -
             return Err(ActError::invalid("a contact needs a name or an address"));
         }
         let linked = activities::match_again(tx, tenant_id, Some(id)).await?;
+        letters::match_again(tx, tenant_id, Some(id)).await?;
         remember_again(tx, tenant_id, &linked).await?;
         contacts::get(tx, tenant_id, id).await?.or_missing("contact")
     });

@@ -9,6 +9,7 @@ use domain::{ActivityId, Caller, ContactId, Region, TenantId, normal_email, norm
 use serde_json::{Value, json};
 use store::contacts::{self, Contact, Imported, NewContact, Wanted};
 use store::forgotten::{self, Counted, Subject};
+use store::mail::letters;
 use store::{Tx, activities};
 
 use crate::act::OrMissing as _;
@@ -101,13 +102,14 @@ pub async fn addresses(env: &Env, caller: &Caller, id: ContactId) -> Result<Vec<
     Ok(env.db.read(caller, async |tx| contacts::addresses(tx, caller.tenant_id, id).await).await?)
 }
 
-/// Creates a contact, and links unmatched activities of its addresses to it.
+/// Creates a contact, and links unmatched activities and letters of its addresses to it.
 pub async fn create(env: &Env, caller: &Caller, new: NewContact) -> Result<ContactId, ActError> {
     let (tenant_id, new) = (caller.tenant_id, checked(new, env.config.phone_region).map_err(ActError::Invalid)?);
     let created = env.db.write(async |tx| {
         let id = contacts::create(tx, tenant_id, &new).await?;
         let linked = activities::match_again(tx, tenant_id, Some(id)).await?;
         remember_again(tx, tenant_id, &linked).await?;
+        letters::match_again(tx, tenant_id, Some(id)).await?;
         Ok(id)
     });
     created.await
@@ -175,9 +177,10 @@ pub async fn forget(env: &Env, caller: &Caller, id: ContactId) -> Result<Counted
         if contacts::merges::is_unfinished(tx, tenant_id, id).await? {
             return Err(ActError::conflict(corrected::UNFINISHED));
         }
-        contacts::blank(tx, tenant_id, id).await?;
         let forgotten_id =
             forgotten::begin(tx, tenant_id, &format!("Contact {id}"), &caller.key_name, &counted).await?;
+        forgotten::keep_addresses(tx, tenant_id, forgotten_id, id).await?;
+        contacts::blank(tx, tenant_id, id).await?;
         queue.send(tx, tenant_id, &[ForgetAll { subject, forgotten_id }]).await?;
         Ok(counted)
     });
@@ -227,6 +230,7 @@ pub async fn import(env: &Env, tenant_id: TenantId, table: &[u8]) -> anyhow::Res
     }
     let mut tx = env.db.begin().await?;
     let linked = activities::match_again(&mut tx, tenant_id, None).await?;
+    letters::match_again(&mut tx, tenant_id, None).await?;
     remember_again(&mut tx, tenant_id, &linked).await?;
     tx.commit().await?;
     report.linked = linked.len();

@@ -1,5 +1,6 @@
 //! Every lane, in one list. A lane is one file: payload, constants, `run`. Schedules are in [`upkeep`].
 
+pub mod check_mailbox;
 pub mod client_facts;
 pub mod embed;
 pub mod forget;
@@ -14,9 +15,10 @@ use crate::work::{Lane, LaneEntry};
 
 pub use upkeep::SCHEDULES;
 
-pub static ALL: [LaneEntry; 8] = [
+pub static ALL: [LaneEntry; 9] = [
     LaneEntry::of::<remember_activity::RememberActivity>(),
     LaneEntry::of::<ingest::Ingest>(),
+    LaneEntry::of::<check_mailbox::CheckMailbox>(),
     LaneEntry::of::<client_facts::ClientFactsOf>(),
     LaneEntry::of::<forget::Forget>(),
     LaneEntry::of::<forget::ForgetAll>(),

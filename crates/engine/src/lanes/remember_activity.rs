@@ -9,6 +9,7 @@ use store::claims::{self, ToRemember};
 use store::sources;
 
 use crate::Env;
+use crate::mail::channel;
 use crate::memory::remember;
 use crate::work::{Lane, Lease, Outcome};
 
@@ -33,6 +34,9 @@ impl Lane for RememberActivity {
             None => sources::ensure_manual(&mut conn, tenant_id).await?,
         };
         drop(conn);
+        if let (Some(mailbox), Some(message_id)) = (activity.mailbox_id, activity.event_key.clone()) {
+            return channel::remember(env, lease, SourceId(mailbox), &message_id, activity).await;
+        }
         let record = record(source_id, activity);
         let activity_id = self.activity_id;
         let begin = move || async move {
@@ -71,17 +75,9 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
         content = domain::text::html_to_text(&content).1;
     }
     let said = [content, field(&done, "transcript")];
-    let summary = field(&done, "summary");
-    let is_new = !summary.is_empty() && !repeats(&summary, &subject, &said.join(" "));
+    let results = results(&done, &subject, &said.join(" "));
     parts.extend(said);
-    if is_new {
-        parts.push(format!("## Summary\n\n{summary}"));
-    }
-    let facts: Vec<String> =
-        done.get("facts").and_then(Value::as_array).into_iter().flatten().filter_map(fact).collect();
-    if !facts.is_empty() {
-        parts.push(format!("## Facts\n\n{}", facts.join("\n")));
-    }
+    parts.extend(results);
     parts.retain(|part| !part.is_empty());
     let title = match subject.is_empty() {
         true => named_by(activity.r#type, activity.direction, &field(&activity.metadata, "from")),
@@ -104,6 +100,21 @@ fn record(source_id: SourceId, activity: ToRemember) -> Record {
             parts.join("\n\n"),
         )
     }
+}
+
+/// The parts of a text that say what an agent found: a summary that is not the beginning of what was said, and facts.
+pub(crate) fn results(done: &Value, subject: &str, said: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let summary = done.get("summary").and_then(Value::as_str).unwrap_or_default().trim();
+    if !summary.is_empty() && !repeats(summary, subject, said) {
+        parts.push(format!("## Summary\n\n{summary}"));
+    }
+    let facts: Vec<String> =
+        done.get("facts").and_then(Value::as_array).into_iter().flatten().filter_map(fact).collect();
+    if !facts.is_empty() {
+        parts.push(format!("## Facts\n\n{}", facts.join("\n")));
+    }
+    parts
 }
 
 /// Of what a person wrote: the time that it is about, and lines that say when and about whom. An event of a channel may have fields of the same names, which
@@ -175,6 +186,8 @@ mod tests {
             created_at: Utc::now(),
             updated_at: Utc::now(),
             source_id: None,
+            mailbox_id: None,
+            event_key: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Connects sources, reconnects them and lets them go.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use connectors::pull::oauth::GrantError;
@@ -16,6 +18,7 @@ use super::{Paced, Provider, jobs};
 use crate::Env;
 use crate::lanes::forget::Forget;
 use crate::lanes::queue_of;
+use crate::mail::subscriptions;
 
 /// The reasons why nothing was connected, in words for the person who tried.
 #[derive(Debug, thiserror::Error)]
@@ -251,7 +254,7 @@ async fn identify(
     let connector = env.providers.connector(provider, Transport::Rest);
     let connector = connector.ok_or(not_set_up(provider))?;
     let pace = Paced::new(&env.db, provider, SourceId::new(), env.config.pull_rate_factor);
-    let account = Account { token, account: account.unwrap_or_default(), pace: &pace };
+    let account = Account { token, account: account.unwrap_or_default(), pace: &pace, places: &[] };
     connector.identify(&account).await.map_err(|error| match error {
         PullError::Unauthorized { who } => ConnectError::Refused(format!("{who} refused the key or token")),
         refused @ PullError::Forbidden { .. } => ConnectError::Refused(refused.to_string()),
@@ -304,9 +307,17 @@ async fn connect(
             let name = if identity.name.trim().is_empty() { &identity.account } else { &identity.name };
             let name: String = name.chars().take(200).collect();
             let new = NewSource { provider: provider.name, name: &name, account: &identity.account, transport, scopes };
-            sources::insert(&mut tx, at, tenant_id, &new).await?
+            let id = sources::insert(&mut tx, at, tenant_id, &new).await?;
+            if provider.mailbox.is_some() {
+                let every = Duration::from_secs(env.config.mailbox_poll_secs);
+                sources::set_sync_every(&mut tx, tenant_id, id, every).await?;
+            }
+            id
         }
     };
+    if provider.mailbox.is_some() {
+        store::mail::subscriptions::set_due(&mut tx, tenant_id, id, None).await?; // it may have ended meanwhile
+    }
     let version = tokens::held(&mut tx, at, tenant_id, id).await?.map_or(0, |held| held.version);
     if pair.refresh.is_none() {
         // The old consent must not be renewed instead: it may be the reason to reconnect.
@@ -333,6 +344,7 @@ async fn connect(
 
 /// Disconnects a source: its tokens are removed at once and nothing is synced any more. Its documents stay until it is forgotten.
 pub async fn disconnect(env: &Env, tenant_id: TenantId, id: SourceId) -> store::Result<bool> {
+    subscriptions::remove(env, tenant_id, id).await?; // while there is a token
     let disconnected = env.db.write(async |tx| {
         let Some(source) = sources::load(tx, tenant_id, id).await? else { return Ok(false) };
         let_go(env, tx, &source).await?;
@@ -349,6 +361,8 @@ async fn let_go(env: &Env, tx: &mut Tx, source: &Source) -> store::Result<()> {
     }
     sources::set_status(tx, at, tenant_id, id, SourceStatus::Disconnected, None).await?;
     sources::set_next_sync(tx, tenant_id, id, None).await?;
+    store::mail::subscriptions::forget(tx, tenant_id, id).await?;
+    store::mail::pending::forget(tx, tenant_id, id).await?;
     tokens::remove(tx, tenant_id, id).await?;
     sources::tell(tx, at, tenant_id, id, None, Tone::Info, "Disconnected; its documents are kept").await
 }
@@ -360,6 +374,7 @@ pub async fn forget(
     id: SourceId,
     by: &str,
 ) -> store::Result<Option<forgotten::Counted>> {
+    subscriptions::remove(env, tenant_id, id).await?;
     let counted = env.db.write(async |tx| {
         let Some(source) = sources::load(tx, tenant_id, id).await? else { return Ok(None) };
         let counted = forgotten::count(tx, tenant_id, Subject::Source(id)).await?;

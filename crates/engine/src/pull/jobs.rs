@@ -13,6 +13,7 @@ use super::again::{add, is_covered};
 use crate::Env;
 use crate::lanes::ingest::Ingest;
 use crate::lanes::queue_of;
+use crate::mail::subscriptions;
 
 /// Nightly syncs begin at this hour, UTC, and are spread over the hours after it.
 const NIGHT: u32 = 1;
@@ -48,11 +49,16 @@ pub async fn sync(
     asked.await
 }
 
-fn is_synced(source: &Source) -> bool {
-    matches!(source.status, SourceStatus::Active | SourceStatus::ProviderError)
+/// Refuses a source that is not synced now.
+pub(crate) fn must_be_synced(source: &Source) -> store::Result<()> {
+    if is_synced(source) { Ok(()) } else { Err(store::Error::Conflict(why_not(source))) }
 }
 
-fn why_not(source: &Source) -> &'static str {
+pub(crate) fn is_synced(source: &Source) -> bool {
+    source.status.is_synced()
+}
+
+pub(crate) fn why_not(source: &Source) -> &'static str {
     match source.status {
         SourceStatus::Paused => "the source is paused: resume it first",
         SourceStatus::Disconnected => "the source is disconnected: connect it again first",
@@ -128,9 +134,13 @@ pub async fn sync_due(env: &Env) -> Result<usize, Fault> {
         let mut tx = env.db.begin().await?;
         let Some(due) = sources::take_due(&mut tx, env.clock.sql()).await? else { return Ok(started) };
         let (tenant_id, source_id) = (TenantId(due.tenant_id), SourceId(due.id));
-        let next = next_sync(env.clock.now(), due.sync_every_secs, source_id);
-        sources::set_next_sync(&mut tx, tenant_id, source_id, Some(next)).await?;
-        if let Some(source) = sources::get(&mut tx, tenant_id, source_id).await? {
+        let source = sources::load(&mut tx, tenant_id, source_id).await?;
+        if source.is_none() {
+            sources::set_next_sync(&mut tx, tenant_id, source_id, None).await?;
+        }
+        if let Some(source) = source {
+            let next = next_sync(env.clock.now(), subscriptions::sync_every_secs(env, &source), source_id);
+            sources::set_next_sync(&mut tx, tenant_id, source_id, Some(next)).await?;
             let kind = is_full_due(env, &mut tx, &source).await?.then_some(JobKind::Full);
             queue(env, &mut tx, &source, kind, "schedule").await?;
         }
@@ -238,16 +248,26 @@ pub async fn retry_failures(
     by: &str,
 ) -> store::Result<Option<(Asked, usize)>> {
     let asked = env.db.write(async |tx| {
-        let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(None) };
-        if !is_synced(&source) {
-            return Err(store::Error::Conflict(why_not(&source)));
-        }
         if external_ids.iter().any(|id| !is_named(id)) {
             return Err(store::Error::Conflict("it has no id to ask for it by: the next full sync tries it again"));
         }
-        Ok(Some(queue_for(env, tx, &source, Some(JobKind::Delta), by, external_ids).await?))
+        read_again(env, tx, tenant_id, source_id, external_ids, by).await
     });
     asked.await
+}
+
+/// Reads these records again, in the caller's transaction.
+pub(crate) async fn read_again(
+    env: &Env,
+    tx: &mut Tx,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_ids: &[String],
+    by: &str,
+) -> store::Result<Option<(Asked, usize)>> {
+    let Some(source) = sources::load(tx, tenant_id, source_id).await? else { return Ok(None) };
+    must_be_synced(&source)?;
+    Ok(Some(queue_for(env, tx, &source, Some(JobKind::Delta), by, external_ids).await?))
 }
 
 /// Pauses a source. A running sync stops at its next page; `resume_source` continues from there.

@@ -14,4 +14,5 @@ pub use connectors::guide;
 pub use connectors::pull::{Provider, is_named, spec};
 
 pub use self::pace::Paced;
+pub(crate) use self::pace::gates;
 pub use self::providers::{Providers, UnknownProvider};

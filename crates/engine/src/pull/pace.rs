@@ -3,15 +3,21 @@
 use std::time::Duration;
 
 use connectors::pull::{Limit, Pace, PullError};
-use domain::SourceId;
+use domain::{SourceId, TenantId};
 use futures_util::future::BoxFuture;
 use store::Db;
-use store::gates;
+use store::gates as shared;
 
 use super::Provider;
 
 /// The longest wait of a task. For a longer one its item is put back, so that no slot is held.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The gates before a source's requests: one for its tenant at the provider, closed while the provider fails, and one for its account, closed while the
+/// provider asks us to wait. (A refusal of our own client matters only where a new token is needed: `tokens`.)
+pub(crate) fn gates(tenant_id: TenantId, provider: Provider, source_id: SourceId) -> [String; 2] {
+    [format!("breaker:{tenant_id}:{provider}"), format!("wait:{source_id}")]
+}
 
 /// The turns of one source. Limits belong to the account, so they are kept by source.
 pub struct Paced {
@@ -41,7 +47,7 @@ impl Pace for Paced {
             let (most, per) = bucket(limit, self.factor);
             let asked = async {
                 let mut conn = self.db.acquire().await?;
-                gates::take(&mut conn, &key, most, per, units, PATIENCE).await
+                shared::take(&mut conn, &key, most, per, units, PATIENCE).await
             };
             let wait = match asked.await {
                 Ok(wait) => wait,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use connectors::Http;
+use connectors::pull::mailbox::Mailbox;
 use connectors::pull::oauth::OauthApp;
 use connectors::pull::{self, ALL, Connector, Provider};
 use domain::Transport;
@@ -16,6 +17,7 @@ pub struct Providers {
     apps: HashMap<Provider, OauthApp>,
     rest: HashMap<Provider, Arc<dyn Connector>>,
     mcp: HashMap<Provider, Arc<dyn Connector>>,
+    mailboxes: HashMap<Provider, Arc<dyn Mailbox>>,
     use_fixtures: bool,
 }
 
@@ -37,12 +39,14 @@ impl Providers {
     pub fn new(config: &Config, http: &Http, known: &[Provider]) -> anyhow::Result<Self> {
         let settings = &config.providers;
         let (mut apps, mut rest, mut mcp) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut mailboxes = HashMap::new();
         for provider in known.iter().copied() {
             apps.extend(OauthApp::new(provider, settings).map(|app| (provider, app)));
             mcp.extend(pull::mcp(provider, settings, http)?.map(|connector| (provider, connector)));
             rest.insert(provider, (provider.rest)(http, settings));
+            mailboxes.extend(provider.mailbox.as_ref().map(|mailbox| (provider, (mailbox.rest)(http, settings))));
         }
-        Ok(Self { known: known.to_vec(), apps, rest, mcp, use_fixtures: config.integrations_use_fixtures })
+        Ok(Self { known: known.to_vec(), apps, rest, mcp, mailboxes, use_fixtures: config.integrations_use_fixtures })
     }
 
     /// Reads a provider's own API by this connector instead.
@@ -83,6 +87,11 @@ impl Providers {
             Transport::Rest => self.rest.get(&provider).cloned(),
             Transport::Mcp => self.mcp.get(&provider).cloned(),
         }
+    }
+
+    /// The further offers of a provider of mailboxes; none of any other one, and of sample data.
+    pub fn mailbox(&self, provider: Provider) -> Option<Arc<dyn Mailbox>> {
+        self.mailboxes.get(&provider).filter(|_| !self.use_fixtures).cloned()
     }
 
     pub fn uses_fixtures(&self) -> bool {

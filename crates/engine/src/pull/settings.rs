@@ -114,6 +114,19 @@ mod tests {
             "QUICKBOOKS_AUTHORIZE_URL",
             "QUICKBOOKS_TOKEN_URL",
             "QUICKBOOKS_MCP_URL",
+            "GMAIL_API_URL",
+            "GMAIL_INITIAL_SYNC_MAX_THREADS",
+            "GMAIL_PUBSUB_TOPIC",
+            "GMAIL_PUBSUB_SUBSCRIPTION",
+            "GMAIL_PUBSUB_TOKEN",
+            "GMAIL_PUBSUB_AUDIENCE",
+            "GMAIL_PUBSUB_SERVICE_ACCOUNT",
+            "OUTLOOK_CLIENT_ID",
+            "OUTLOOK_CLIENT_SECRET",
+            "OUTLOOK_API_URL",
+            "OUTLOOK_AUTHORIZE_URL",
+            "OUTLOOK_TOKEN_URL",
+            "OUTLOOK_INITIAL_SYNC_MAX_MESSAGES",
         ] {
             assert!(names.contains(&name), "{name} is no setting any more");
         }

@@ -1,6 +1,7 @@
 //! Sources and jobs in plain words, for pages, the API and the command line: their condition, the meaning of their codes, and what to do.
 
 pub mod cadence;
+pub mod changes;
 pub mod facts;
 
 use chrono::{DateTime, Utc};
@@ -16,6 +17,7 @@ use super::Provider;
 pub enum Condition {
     BeingForgotten,
     Reconnect,
+    /// A mailbox whose provider should tell of changes and does not. It is asked for them.
     Expired,
     Refused,
     Disconnected,
@@ -32,7 +34,7 @@ impl Condition {
         match self {
             Self::BeingForgotten => "being forgotten",
             Self::Reconnect => "reconnect",
-            Self::Expired => "expired",
+            Self::Expired => "polled",
             Self::Refused => "refused",
             Self::Disconnected => "disconnected",
             Self::Paused => "paused",
@@ -46,7 +48,7 @@ impl Condition {
 
     /// Whether a person has to act.
     pub fn is_trouble(self) -> bool {
-        matches!(self, Self::Reconnect | Self::Expired | Self::Refused | Self::SyncFailed)
+        matches!(self, Self::Reconnect | Self::Refused | Self::SyncFailed)
     }
 }
 
@@ -107,7 +109,7 @@ impl Health {
 
 /// Whether it is synced automatically.
 pub fn is_synced(source: &Source) -> bool {
-    matches!(source.status, SourceStatus::Active | SourceStatus::ProviderError)
+    source.status.is_synced()
 }
 
 /// The time of the next automatic sync; none while there is none. A sync that is due is now.
@@ -152,6 +154,7 @@ pub fn asked_by(job: &Job) -> &str {
     match job.requested_by.as_str() {
         "schedule" => "the schedule",
         "connect" => "its connection",
+        "notice" => "a notice of its provider",
         "person" => "a person",
         key => key,
     }
@@ -187,8 +190,11 @@ pub fn of_status(who: &str, status: SourceStatus, code: Option<&str>) -> Option<
         SourceStatus::TokenRefreshFailed => Some(of_token(who, code.unwrap_or_default())),
         SourceStatus::ProviderError => Some(of_refusal(who, code.unwrap_or_default())),
         SourceStatus::SubscriptionExpired => Some(Trouble::new(
-            format!("{who} no longer tells us of changes{}.", bracketed(code.unwrap_or_default())),
-            "Press Reconnect; what changed meanwhile is read then.",
+            format!(
+                "{who} does not tell us of changes{}, so we ask for them now and then.",
+                bracketed(code.unwrap_or_default())
+            ),
+            "It is asked to tell us again by itself. If that lasts, look whether it can reach this server's address.",
         )),
     }
 }
@@ -241,6 +247,18 @@ fn of_token(who: &str, code: &str) -> Trouble {
 }
 
 fn of_refusal(who: &str, code: &str) -> Trouble {
+    if let Some(kind) = code.strip_prefix("failing: ") {
+        let what = match kind {
+            "token" | "unauthorized" => "does not renew or accept our token",
+            "unreadable" => "gives answers that cannot be read",
+            "cursor" => "loses our place again and again",
+            _ => "does not answer as it should",
+        };
+        return Trouble::new(
+            format!("{who} {what}: several syncs in a row have failed."),
+            "It is tried again by itself, ever more rarely. The last job says more; everything read so far is kept.",
+        );
+    }
     match code.strip_prefix("forbidden").map(|rest| rest.trim_start_matches(": ")) {
         Some(code) if code.starts_with("mcp_") => of_mcp(who, code),
         Some(code) => Trouble::new(
@@ -307,6 +325,17 @@ mod tests {
         assert_eq!(what, "QuickBooks accepts our token but refuses what we ask for (MISSING_SCOPES).");
         assert!(todo.contains("permission at QuickBooks") && todo.contains("Sync now"), "{todo}");
         assert_eq!(refused(None).what, "QuickBooks refuses what we ask for.");
+    }
+
+    #[test]
+    fn a_mailbox_that_keeps_failing_or_is_not_told_of_goes_on_by_itself() {
+        let of = |status, code| of_status("Outlook", status, Some(code)).expect("a trouble");
+        let failing = of(SourceStatus::ProviderError, "failing: provider");
+        assert_eq!(failing.what, "Outlook does not answer as it should: several syncs in a row have failed.");
+        assert!(failing.todo.contains("by itself") && !failing.todo.contains("permission"), "{}", failing.todo);
+        let polled = of(SourceStatus::SubscriptionExpired, "removed");
+        assert_eq!(polled.what, "Outlook does not tell us of changes (removed), so we ask for them now and then.");
+        assert!(!polled.todo.contains("Reconnect") && !Condition::Expired.is_trouble(), "{}", polled.todo);
     }
 
     #[test]

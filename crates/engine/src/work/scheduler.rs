@@ -67,7 +67,8 @@ async fn ensure(env: &Env, list: &[Schedule]) -> store::Result<()> {
     for schedule in list {
         let (message, first_after) = (json!({ "task": schedule.name }), schedule.first_after());
         let at = env.clock.sql();
-        schedules::ensure(&mut tx, at, schedule.name, UPKEEP, schedule.every, first_after, &message).await?;
+        let every = env.config.schedule_every(schedule.name).unwrap_or(schedule.every);
+        schedules::ensure(&mut tx, at, schedule.name, UPKEEP, every, first_after, &message).await?;
     }
     tx.commit().await
 }

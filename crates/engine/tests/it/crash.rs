@@ -34,6 +34,8 @@ async fn killed_at_every_crash_point_every_item_has_exactly_one_effect() {
         "reembed.",
         "agent.",
         "pull.",
+        "check.",
+        "mail.",
         "token.",
         "clients.",
         "forget.",

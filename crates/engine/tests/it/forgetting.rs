@@ -309,6 +309,11 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into tributary.sync_seen (tenant_id, job_id, external_id) select tenant_id, id, 'contact:' || n from sync_jobs, generate_series(1, 20) n where tenant_id = '{tenant_id}';
              insert into sync_failures (tenant_id, source_id, external_id, reason) select tenant_id, id, 'contact:1', 'odd' from connected_sources where name = '{word}';
              insert into source_events (id, tenant_id, source_id, tone, what) select gen_random_uuid(), tenant_id, id, 'info', '{word}' from connected_sources where name = '{word}';
+             insert into pending_syncs (source_id, tenant_id) select id, tenant_id from connected_sources where name = '{word}';
+             insert into processed_messages (source_id, message_id, tenant_id) select id, '{word}', tenant_id from connected_sources where name = '{word}';
+             insert into mail_facts (source_id, message_id, tenant_id, received_at, facts) select id, '{word}', tenant_id, now(), '{{}}' from connected_sources where name = '{word}';
+             insert into mail_rules (tenant_id, source_id, name, is_on, changed_by) select tenant_id, id, '{word}', true, '{word}' from connected_sources where name = '{word}';
+             insert into mailbox_checks (tenant_id, source_id, day, n_provider, n_stored) select tenant_id, id, '2026-11-01', 1, 1 from connected_sources where name = '{word}';
              insert into document_mentions (tenant_id, source_id, external_id, mentions) select tenant_id, id, 'contact:1', 'company:1' from connected_sources where name = '{word}';
              insert into tributary.dirty_clients (tenant_id, source_id, external_id, marked_at) select tenant_id, id, 'company:1', '2100-01-01' from connected_sources where name = '{word}';
              insert into client_intelligence (id, tenant_id, client_name) values (gen_random_uuid(), '{tenant_id}', '{word}');
@@ -332,6 +337,9 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into tributary.alerts (id, tenant_id, kind, subject, what, todo) values (gen_random_uuid(), '{tenant_id}', 'odd', '{word}', '{word}', '');
              insert into tributary.channel_refusals (tenant_id, channel_id, status, reason) values ('{tenant_id}', gen_random_uuid(), 401, '{word}');
              insert into tributary.sessions (hash, kind, tenant_id, key_id, expires_at) select sha256('s{word}'), 'session', tenant_id, id, '2100-01-01' from tributary.api_keys where tenant_id = '{tenant_id}';
+             insert into tributary.assistants (id, tenant_id, key_id, client_id, client_name, redirect_host, resource) select gen_random_uuid(), tenant_id, id, '{word}', '{word}', '{word}', '{word}' from tributary.api_keys where tenant_id = '{tenant_id}' limit 1;
+             insert into tributary.assistant_tokens (hash, tenant_id, assistant_id, kind, expires_at) select sha256('t{word}'), tenant_id, id, 'refresh', '2100-01-01' from tributary.assistants where tenant_id = '{tenant_id}';
+             insert into tributary.mcp_calls (id, tenant_id, key_id, tool, outcome, duration_ms) select gen_random_uuid(), tenant_id, id, 'search', 'ok', 1 from tributary.api_keys where tenant_id = '{tenant_id}' limit 1;
              insert into forgotten (id, tenant_id, what, by) values (gen_random_uuid(), '{tenant_id}', 'HubSpot', '{word}');
              insert into tributary.gates (key) select 'account:' || id from connected_sources where name = '{word}';
              insert into pgmq.q_client_facts (vt, message) select '2100-01-01', jsonb_build_object('tenant_id', tenant_id, 'source_id', id) from connected_sources where name = '{word}';

@@ -1,6 +1,7 @@
 //! The plans of the hot statements, as PostgreSQL explains them: by their index, on a table that was never analysed and on one that was.
 
 use sqlx::Executor as _;
+use store::mail::reading::{self, Filter, Wanted};
 use testkit::World;
 
 /// The generic plan of a prepared statement.
@@ -54,6 +55,38 @@ async fn hot_statements_go_by_their_index_before_and_after_the_first_analyze() {
             assert!(!is_scanned, "{name}, {state}: reads a whole table\n{plan}");
         }
         conn.execute("analyze source_documents, activities, pgmq.q_embed").await.expect("statistics");
+    }
+}
+
+/// F13. In the role that runs it: row security keeps conditions that may leak out of an index.
+#[tokio::test]
+async fn mail_is_listed_by_its_index_also_far_down() {
+    let world = World::now().await;
+    let (caller, _) = world.caller(world.tenant_id, &[domain::Scope::Read]).await;
+    let fill = "
+        insert into connected_sources (id, tenant_id, provider, name) select gen_random_uuid(), id, 'outlook', 'box' from tenants;
+        insert into source_documents (id, tenant_id, source_id, external_id, document_type, content_sha256, source_created_at, thread_id)
+            select gen_random_uuid(), s.tenant_id, s.id, 'message:' || n, case when n % 3 = 0 then 'outlook.attachment' else 'outlook.message' end,
+                sha256(n::text::bytea), now() - n * interval '1 min', 't' || n / 4
+            from connected_sources s, generate_series(1, 3000) n;";
+    world.conn().await.execute(sqlx::raw_sql(fill)).await.expect("letters");
+    let place = reading::Position { created_at: chrono::Utc::now(), id: uuid::Uuid::nil() };
+    let page = Wanted { filter: Filter::default(), before: Some(place), limit: 50 };
+    let of_mailbox = Filter { source_id: Some(domain::SourceId::new()), ..Filter::default() };
+    let sifted = Filter { text: Some("x"), addresses: Some("y"), has_files: true, ..Filter::default() };
+    for state in ["never analysed", "analysed"] {
+        for (name, wanted, index) in [
+            ("all", page, "source_documents_letters_idx"),
+            ("a mailbox", Wanted { filter: of_mailbox, ..page }, "source_documents_mailbox_idx"),
+            ("sifted", Wanted { filter: sifted, ..page }, "source_documents_letters_idx"),
+        ] {
+            let mut tx = world.env.db.begin_as(&caller).await.expect("a transaction");
+            let plan = plan(&mut tx, &reading::list_sql(wanted)).await;
+            assert!(plan.contains(index), "{name}, {state}: not by {index}\n{plan}");
+            let conditions = plan.lines().filter(|line| line.contains("Index Cond"));
+            assert!(conditions.clone().any(|line| line.contains("ROW(")), "{name}, {state}: from the top\n{plan}");
+        }
+        world.conn().await.execute("analyze source_documents").await.expect("statistics");
     }
 }
 

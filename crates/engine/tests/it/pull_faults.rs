@@ -323,7 +323,7 @@ async fn a_months_quota_that_is_used_up_is_asked_about_once_an_hour_and_told() {
         t.world.env.clock.advance(TimeDelta::seconds(90));
     }
     assert_eq!(t.fakes.requests("/quickbooks") - asked, 3, "asked again and again");
-    let told = "select count(*) from source_events where what like '%quota of the month%' and tone = 'trouble'";
+    let told = "select count(*) from source_events where what like '%quota of the day or month%' and tone = 'trouble'";
     assert_eq!(t.count(told).await, 1, "nobody was told");
     run_for_hours(&t, 3).await;
     assert!(t.fakes.requests("/quickbooks") - asked < 8, "{} requests", t.fakes.requests("/quickbooks") - asked);

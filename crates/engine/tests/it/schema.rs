@@ -44,6 +44,22 @@ async fn no_privileged_function_is_loose() {
     assert_eq!(loose, [] as [String; 0], "S20: definer functions without a search_path, or open to everyone");
 }
 
+/// S18: a column that proves something is nobody's to read, and every other one of a source is.
+#[tokio::test]
+async fn the_secret_of_notices_is_the_only_column_of_a_source_that_its_tenant_cannot_read() {
+    let world = World::new().await;
+    let mut conn = world.conn().await;
+    let hidden: Vec<String> = sqlx::query_scalar(
+        "select attname::text from pg_attribute
+         where attrelid = 'public.connected_sources'::regclass and attnum > 0 and not attisdropped
+             and not has_column_privilege('authenticated', attrelid, attnum, 'select')",
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .expect("the catalog");
+    assert_eq!(hidden, ["webhook_client_state"]);
+}
+
 /// S18, S28.
 #[tokio::test]
 async fn a_caller_sees_its_own_tenant_and_nothing_else() {

@@ -9,8 +9,9 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use crate::drive::{Files, fixtures, mcp, rest};
+use crate::google;
 use crate::oauth::{CLIENT_ID, CLIENT_SECRET};
-use crate::provider::{Fake, FakeOauth, Provider, Words, hash};
+use crate::provider::{Fake, Provider, Words, hash};
 use crate::shapes::answer;
 
 pub const DRIVE: Provider = &FAKE;
@@ -35,26 +36,7 @@ static FAKE: Fake = Fake {
     records: || Box::new(Mutex::new(Files::default())),
     routes: rest::routes,
     mcp: mcp::routes,
-    oauth: FakeOauth {
-        is_basic: false,
-        // To a client that asks for one, and a second only after a consent that a person saw.
-        gives_refresh: |asked, has_grant| {
-            let field = |name: &str| asked.get(name).map(String::as_str).unwrap_or_default();
-            field("access_type") == "offline" && (field("prompt").contains("consent") || !has_grant)
-        },
-        account_parameter: None,
-        rotates: false,
-        repeats_refresh: false,
-        token_secs: 3599,
-        pair: |issued| json!({"token_type": "Bearer", "scope": issued.scope}),
-        invalid_grant: |grant_type| {
-            let description = match grant_type {
-                "refresh_token" => "Token has been expired or revoked.",
-                _ => "Bad Request",
-            };
-            answer(400, json!({"error": "invalid_grant", "error_description": description}))
-        },
-    },
+    oauth: google::oauth(None),
     words: Words {
         error,
         rate_limited: |_, is_daily, _| match is_daily {

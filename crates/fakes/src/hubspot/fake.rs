@@ -41,6 +41,7 @@ static FAKE: Fake = Fake {
     routes: rest::routes,
     mcp: mcp::routes,
     oauth: FakeOauth {
+        shares: None,
         is_basic: false,
         gives_refresh: |_, _| true,
         account_parameter: None,

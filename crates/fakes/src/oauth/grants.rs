@@ -156,6 +156,13 @@ impl Book {
         self.refresh.values().any(|r| r.provider == provider && r.account == account && is_live(r))
     }
 
+    /// The provider of a code or a refresh token, if its tokens come from this one's address; else this one.
+    pub fn meant(&self, asked: Provider, code: &str, refresh_token: &str) -> Provider {
+        let of_code = self.codes.get(code).map(|code| code.provider);
+        let known = of_code.or_else(|| self.refresh.get(refresh_token).map(|refresh| refresh.provider));
+        known.filter(|provider| asked.shares_with(provider).is_some()).unwrap_or(asked)
+    }
+
     pub fn give_code(&mut self, code: Code) -> String {
         let text = format!("{}-code-{}", code.provider.name, Uuid::new_v4().simple());
         self.codes.insert(text.clone(), code);

@@ -40,6 +40,7 @@ async fn authorize(
 ) -> Response {
     let Some(provider) = Fake::named(&provider) else { return StatusCode::NOT_FOUND.into_response() };
     let field = |name: &str| asked.get(name).map(String::as_str).unwrap_or_default();
+    let provider = provider.meant_by(field("scope"));
     let redirect_uri = field("redirect_uri");
     let now = shared.clock.now();
     shared.grants.with(|book| {
@@ -99,6 +100,7 @@ async fn token(
     let field = |name: &str| asked.get(name).map(String::as_str).unwrap_or_default();
     let now = shared.clock.now();
     shared.grants.with(|book| {
+        let provider = book.meant(provider, field("code"), field("refresh_token"));
         book.count(provider, "").token_requests += 1;
         let is_client = match provider.oauth.is_basic {
             true => headers.get(AUTHORIZATION).is_some_and(|header| *header == basic()),

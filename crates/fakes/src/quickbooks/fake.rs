@@ -37,6 +37,7 @@ static FAKE: Fake = Fake {
     routes: rest::routes,
     mcp: mcp::routes,
     oauth: FakeOauth {
+        shares: None,
         is_basic: true,
         gives_refresh: |_, _| true,
         account_parameter: Some("realmId"),

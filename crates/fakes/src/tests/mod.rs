@@ -1,10 +1,13 @@
 //! Each provider as a client sees it, over real connections.
 
 mod drive;
+mod gmail;
 mod hubspot;
 mod manners;
 mod mcp;
 mod oauth;
+mod outlook;
+mod pubsub;
 mod quickbooks;
 
 use std::sync::Once;

@@ -64,13 +64,15 @@ async fn consent_leads_back_with_a_code_that_is_good_once() {
     for provider in ALL {
         let browser = Browser::of(provider, Fakes::start().await).await;
         browser.fakes.allow_redirect(BACK);
-        let back = browser.authorize(provider, &[("access_type", "offline"), ("prompt", "consent")]).await;
+        let asked = [("access_type", "offline"), ("prompt", "consent"), ("scope", "offline_access")];
+        let back = browser.authorize(provider, &asked).await;
         assert_eq!(back["state"], "st&te");
         assert_eq!(back.contains_key("realmId"), provider == QUICKBOOKS);
         let (status, pair) = browser.exchange(provider, &back["code"], VERIFIER).await;
         assert_eq!(status, 200, "{pair}");
         assert!(pair["access_token"].is_string() && pair["refresh_token"].is_string());
-        let secs = [("hubspot", 1800), ("google_drive", 3599), ("quickbooks", 3600)];
+        let secs =
+            [("hubspot", 1800), ("google_drive", 3599), ("quickbooks", 3600), ("gmail", 3599), ("outlook", 3736)];
         assert_eq!(Some(pair["expires_in"].as_i64().unwrap()), secs.iter().find(|s| s.0 == provider.name).map(|s| s.1));
         let (status, _) = browser.exchange(provider, &back["code"], VERIFIER).await;
         assert_eq!(status, 400);

@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::notices;
-use crate::db::TxOn;
+use crate::db::{Tx, TxOn};
 use crate::{Result, contacts};
 
 /// An event on its way in. Its id is made on arrival, so that inserting it a second time is recognised.
@@ -61,6 +61,11 @@ pub struct Stored {
     pub id: ActivityId,
     /// Whether this delivery was the first.
     pub is_new: bool,
+}
+
+/// Inserts arrivals in a transaction that also does something else. See [`insert_group`].
+pub async fn insert_beside(tx: &mut Tx, group: &[&Arrival]) -> Result<Vec<Option<Stored>>> {
+    insert_group(tx.on_session(), group).await
 }
 
 /// Inserts arrivals, and tells of the new ones after the commit. `None` in an arrival's place: its event is neither new nor there any more, which is

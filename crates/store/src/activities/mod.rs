@@ -17,7 +17,7 @@ use crate::Result;
 use crate::queue::MOST_COUNTED;
 
 pub use acts::{link, match_again, retry, skip};
-pub use arrival::{Arrival, Attachment, Original, Payload, Stored, attachments, insert_group, payload};
+pub use arrival::{Arrival, Attachment, Original, Payload, Stored, attachments, insert_beside, insert_group, payload};
 pub(crate) use list::listed;
 pub use list::{Filter, LOOKED_AT, Position, Wanted, get_all, last_looked_at, list, position};
 

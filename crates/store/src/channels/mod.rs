@@ -38,11 +38,16 @@ pub struct Settings {
     /// Networks that requests come from; none: those that the provider publishes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranges: Option<Vec<String>>,
+    /// Of a channel that has no URL: the mailbox whose letters are its events, and which of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { require_ip: true, ranges: None }
+        Self { require_ip: true, ranges: None, source_id: None, query: None }
     }
 }
 
@@ -175,6 +180,8 @@ pub struct ChannelChange {
     pub person_id: Option<Option<PersonId>>,
     pub auto_create_contacts: Option<bool>,
     pub settings: Option<Settings>,
+    /// Of a channel on a mailbox: the letters that are its events from now on.
+    pub query: Option<String>,
 }
 
 /// Changes a channel. `false`: there is no such channel.
@@ -188,7 +195,9 @@ pub async fn change(
         "with named as (
              update public.connected_sources set name = $3 where $3 is not null and tenant_id = $1 and id = $2 and provider = 'channel')
          update public.ingestion_providers set name = coalesce($3, name), auto_create_contacts = coalesce($4, auto_create_contacts),
-             config = coalesce($5, config), max_per_minute = case when $6 then $7 else max_per_minute end,
+             config = case when not config ? 'source_id' then coalesce($5, config)
+                 when $10::text is not null then config || jsonb_build_object('query', $10::text) else config end,
+             max_per_minute = case when $6 then $7 else max_per_minute end,
              sales_id = case when $8 then $9 else sales_id end
          where tenant_id = $1 and id = $2",
     )
@@ -201,6 +210,7 @@ pub async fn change(
     .bind(change.max_per_minute.flatten())
     .bind(change.person_id.is_some())
     .bind(change.person_id.flatten().map(|person| person.0))
+    .bind(change.query)
     .execute(conn)
     .await
     .on_constraint(NAME_KEY, IS_NAMED)?;

@@ -20,6 +20,9 @@ pub enum Bite {
     Activities,
     /// Documents with this condition. $2: the subject's id, as text.
     Documents(&'static str),
+    /// Letters of a contact, which are marked before their documents go, or lose what is known of them. $1: the tenant. $2: the subject's id, as text.
+    /// $3: the most rows.
+    Letters(&'static str),
     Rows(Part),
     /// Facts of clients that rested on documents which are gone.
     Facts,
@@ -56,11 +59,18 @@ pub async fn bites(conn: &mut PgConnection, subject: Subject) -> Result<Vec<Bite
             .chain(messages)
             .chain(rows(parts::of_source()))
             .collect(),
-        Subject::Contact(_) => [Bite::Activities, Bite::Documents("contact_id = $2::bigint"), Bite::Facts]
-            .into_iter()
-            .chain(messages)
-            .chain(rows(parts::of_contact()))
-            .collect(),
+        Subject::Contact(_) => [
+            Bite::Activities,
+            // Before the documents, from which it is known whose they are.
+            Bite::Letters(include_str!("../sql/letters_forget.sql")),
+            Bite::Letters(include_str!("../sql/letters_forget_heads.sql")),
+            Bite::Documents("contact_id = $2::bigint"),
+            Bite::Facts,
+        ]
+        .into_iter()
+        .chain(messages)
+        .chain(rows(parts::of_contact()))
+        .collect(),
         // Messages first: what workers hold of the tenant is taken from them.
         Subject::Tenant(_) => messages.chain(rows(parts::of_tenant(conn).await?)).collect(),
     })
@@ -77,6 +87,11 @@ pub async fn bite(
     match bite {
         Bite::Activities => activities(conn, tenant_id, subject).await,
         Bite::Documents(of) => documents(conn, tenant_id, subject, of).await,
+        Bite::Letters(sql) => {
+            let letters = sqlx::query(*sql).bind(tenant_id.0).bind(subject.id()).bind(MOST_ROWS).execute(conn).await?;
+            let gone = letters.rows_affected();
+            Ok(Bitten { gone, counted: vec![("letters", gone)], next: (gone > 0).then_some(BiteCursor::Start) })
+        }
         Bite::Rows(part) => {
             let gone = parts::remove(conn, tenant_id, subject, part, MOST_ROWS).await?;
             let counted = part.counted_as.map(|kind| (kind, gone)).into_iter().collect();

@@ -111,6 +111,21 @@ pub async fn begin(
     Ok(id)
 }
 
+/// Keeps the keys of a contact's e-mail addresses with the record until the removal is complete. The contact's own ones go at once.
+pub async fn keep_addresses(conn: &mut PgConnection, tenant_id: TenantId, id: Uuid, contact: ContactId) -> Result<()> {
+    sqlx::query(
+        "update public.forgotten set address_keys = (
+             select array_agg(distinct k.key) from public.contact_keys k where k.tenant_id = $1 and k.contact_id = $3 and k.kind = 'email')
+         where tenant_id = $1 and id = $2",
+    )
+    .bind(tenant_id.0)
+    .bind(id)
+    .bind(contact.0)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// A record of what was removed, or is being removed.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Line {
@@ -206,7 +221,7 @@ pub async fn remove_subject(conn: &mut PgConnection, tenant_id: TenantId, subjec
 
 /// Records that nothing is left.
 pub async fn finish(conn: &mut PgConnection, at: Option<DateTime<Utc>>, whose: TenantId, id: Uuid) -> Result<()> {
-    sqlx::query("update public.forgotten set done_at = coalesce($3, now()) where tenant_id = $1 and id = $2")
+    sqlx::query("update public.forgotten set done_at = coalesce($3, now()), address_keys = null where tenant_id = $1 and id = $2")
         .bind(whose.0)
         .bind(id)
         .bind(at)

@@ -62,6 +62,8 @@ pub(super) fn of_source() -> Vec<Part> {
             None,
         ),
         Part::new("public.sync_failures", of_its, None),
+        Part::new("public.mail_facts", of_its, None),
+        Part::new("public.processed_messages", of_its, None),
         Part::new("public.source_events", of_its, None),
         Part::new("public.document_mentions", of_its, None),
         Part::new("tributary.dirty_clients", of_its, None),
@@ -93,6 +95,13 @@ pub(super) fn of_contact() -> Vec<Part> {
         Part::new("public.client_decisions", "t.tenant_id = $1 and t.record = 'contact/' || $2", None),
         Part::new("public.saved_searches", "t.tenant_id = $1 and t.query #>> '{filters,contact}' = $2", None),
         Part::new("tributary.parked", gone, None),
+        // As rules see the letters that were marked before.
+        Part::new(
+            "public.mail_facts",
+            "t.tenant_id = $1 and exists (select from public.processed_messages p
+                 where p.tenant_id = $1 and p.source_id = t.source_id and p.message_id = t.message_id and p.skip_reason = 'forgotten')",
+            None,
+        ),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Documents: what is stored of each record, written in batches.
 
 use chrono::{DateTime, Utc};
-use domain::{ActivityId, DocumentId, DocumentType, Record, SourceId, TenantId};
+use domain::{ActivityId, DocumentId, DocumentStatus, DocumentType, Record, SourceId, TenantId};
 use serde::Serialize;
 use sqlx::{PgConnection, QueryBuilder};
 use uuid::Uuid;
@@ -24,6 +24,7 @@ pub struct Seen {
     pub is_deleted: bool,
     /// A person deleted it: it stays deleted until a person lets it in again.
     pub is_removed: bool,
+    pub blob_key: Option<String>,
 }
 
 /// A document to be written: its record and what we made of it.
@@ -80,22 +81,36 @@ pub async fn update(conn: &mut PgConnection, tenant_id: TenantId, changed: &[Sto
     Ok(())
 }
 
-/// Updates payload, version and times of documents whose text is unchanged, where these differ; returns those documents. Each comes
+/// A document whose text is unchanged, and the record that says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Same<'a> {
+    pub id: Uuid,
+    pub record: &'a Record,
+    /// The newest version that came of it.
+    pub version: Option<i64>,
+}
+
+impl Same<'_> {
+    /// The status that it gets. None: how far its file is read stays as it is.
+    fn status(&self) -> Option<DocumentStatus> {
+        Some(self.record.status).filter(|status| *status != DocumentStatus::Pending)
+    }
+}
+
+/// Updates payload, version, status and times of documents whose text is unchanged, where these differ; returns those documents. Each comes
 /// with the newest version that is known of it.
-pub async fn touch(
-    conn: &mut PgConnection,
-    tenant_id: TenantId,
-    same: &[(Uuid, &Record, Option<i64>)],
-) -> Result<Vec<Uuid>> {
+pub async fn touch(conn: &mut PgConnection, tenant_id: TenantId, same: &[Same<'_>]) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(include_str!("../sql/documents_touch.sql"))
         .bind(tenant_id.0)
-        .bind(same.iter().map(|(id, ..)| *id).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record, _)| record.raw_payload.clone()).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record, _)| record.source_metadata.clone()).collect::<Vec<_>>())
-        .bind(same.iter().map(|(.., version)| *version).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record, _)| record.contact_id).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record, _)| record.source_updated_at).collect::<Vec<_>>())
-        .bind(same.iter().map(|(_, record, _)| record.blob_key.as_deref()).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.id).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.record.raw_payload.clone()).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.record.source_metadata.clone()).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.version).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.record.contact_id).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.record.source_updated_at).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.record.blob_key.as_deref()).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.status().map(DocumentStatus::as_str)).collect::<Vec<_>>())
+        .bind(same.iter().map(|same| same.record.skip_reason.as_deref()).collect::<Vec<_>>())
         .fetch_all(conn)
         .await?)
 }
@@ -140,6 +155,8 @@ impl<'a> Columns<'a> {
             .bind(self.each(|row| row.record.source_updated_at))
             .bind(self.each(|row| i32::try_from(row.n_chunks).unwrap_or(i32::MAX)))
             .bind(self.each(|row| row.record.is_deleted))
+            .bind(self.each(|row| row.record.status.as_str()))
+            .bind(self.each(|row| row.record.skip_reason.clone()))
     }
 }
 
@@ -200,7 +217,8 @@ pub struct Document {
     pub blob_key: Option<String>,
     pub embedding_model: Option<String>,
     pub source_version: Option<i64>,
-    pub status: String,
+    #[sqlx(try_from = "String")]
+    pub status: DocumentStatus,
     pub skip_reason: Option<String>,
     pub source_metadata: serde_json::Value,
     pub n_chunks: i32,
@@ -269,6 +287,28 @@ pub async fn types_of(
     .await?)
 }
 
+/// The state of a document, for those who watch what changes.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct State {
+    pub id: Uuid,
+    pub title: Option<String>,
+    pub status: String,
+    pub skip_reason: Option<String>,
+    pub is_deleted: bool,
+    pub updated_at: DateTime<Utc>,
+}
+
+/// Reads the state of these of the caller's documents. Those that are gone are missing.
+pub async fn states(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<State>> {
+    Ok(sqlx::query_as(
+        "select id, title, status, skip_reason, deleted_at is not null as is_deleted, updated_at
+         from public.source_documents where id = any($1)",
+    )
+    .bind(ids)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// A line of a list of documents.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Listed {
@@ -283,6 +323,9 @@ pub struct Listed {
     pub text: String,
     pub n_chunks: i32,
     pub is_embedded: bool,
+    #[sqlx(try_from = "String")]
+    pub status: DocumentStatus,
+    pub skip_reason: Option<String>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
@@ -321,7 +364,7 @@ impl Wanted<'_> {
 pub async fn list(conn: &mut PgConnection, wanted: Wanted<'_>) -> Result<Vec<Listed>> {
     let mut sql = QueryBuilder::new(
         "select d.id, d.source_id, s.name as source_name, d.external_id, d.document_type, d.title, left(d.text, 300) as text, d.n_chunks,
-             d.embedding_model is not null as is_embedded, d.created_at, d.updated_at
+             d.embedding_model is not null as is_embedded, d.status, d.skip_reason, d.created_at, d.updated_at
          from public.source_documents d join public.connected_sources s on s.tenant_id = d.tenant_id and s.id = d.source_id",
     );
     wanted.narrow(&mut sql);

@@ -1,7 +1,7 @@
 //! Documents that a person deleted. A mark on the tombstone keeps them deleted when their source sends them again.
 
 use chrono::{DateTime, Utc};
-use domain::{DocumentId, DocumentType, TenantId};
+use domain::{DocumentId, DocumentType, SourceId, TenantId};
 use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -29,16 +29,35 @@ pub async fn mark(
     Ok(marked.rows_affected() == 1)
 }
 
-/// Ends that a document is kept out, and returns its name at its source. None: nobody had deleted it.
-pub async fn unmark(conn: &mut PgConnection, tenant_id: TenantId, id: DocumentId) -> Result<Option<String>> {
-    Ok(sqlx::query_scalar(
+/// Ends that a document is kept out, and returns its source and its name there. None: nobody had deleted it.
+pub async fn unmark(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    id: DocumentId,
+) -> Result<Option<(SourceId, String)>> {
+    let unmarked: Option<(Uuid, String)> = sqlx::query_as(
         "update public.source_documents set removed_at = null, removed_by = null
-         where tenant_id = $1 and id = $2 and removed_at is not null returning external_id",
+         where tenant_id = $1 and id = $2 and removed_at is not null returning source_id, external_id",
     )
     .bind(tenant_id.0)
     .bind(id.0)
     .fetch_optional(conn)
-    .await?)
+    .await?;
+    Ok(unmarked.map(|(source_id, external_id)| (SourceId(source_id), external_id)))
+}
+
+/// Ends that the files of a letter are kept out, which were deleted with it.
+pub async fn unmark_files(conn: &mut PgConnection, tenant_id: TenantId, letter: DocumentId) -> Result<()> {
+    sqlx::query(
+        "update public.source_documents f set removed_at = null, removed_by = null from public.source_documents m
+         where m.tenant_id = $1 and m.id = $2 and f.tenant_id = $1 and f.source_id = m.source_id and f.thread_id = m.thread_id
+             and f.removed_at is not null and starts_with(f.external_id, 'attachment:' || substr(m.external_id, length('message:') + 1) || '/')",
+    )
+    .bind(tenant_id.0)
+    .bind(letter.0)
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Gives tombstones of activities the contacts that the activities have now.

@@ -140,15 +140,7 @@ impl Queue {
         priority: Priority,
         messages: &[impl Serialize],
     ) -> Result<Vec<i64>> {
-        let mut bodies = Vec::with_capacity(messages.len());
-        for message in messages {
-            let mut body = serde_json::to_value(message).map_err(|error| Error::Refused { what: error.to_string() })?;
-            let Some(fields) = body.as_object_mut() else {
-                return Err(Error::Refused { what: "a message must be an object of ids".into() });
-            };
-            fields.insert("tenant_id".into(), tenant_id.to_string().into());
-            bodies.push(body);
-        }
+        let bodies = messages.iter().map(|message| body(tenant_id, message)).collect::<Result<Vec<Value>>>()?;
         if bodies.is_empty() {
             return Ok(Vec::new());
         }
@@ -158,6 +150,28 @@ impl Queue {
         tx.notify(Notice::lane(Some(tenant_id), self.name(), Op::Insert));
         Ok(ids)
     }
+
+    /// Sends live messages of several tenants by one statement.
+    pub async fn send_each(&self, tx: &mut Tx, messages: &[(TenantId, impl Serialize)]) -> Result<()> {
+        let bodies =
+            messages.iter().map(|(tenant_id, message)| body(*tenant_id, message)).collect::<Result<Vec<Value>>>()?;
+        if bodies.is_empty() {
+            return Ok(());
+        }
+        sqlx::query(AssertSqlSafe(self.0.send.clone())).bind(bodies).bind(None::<Value>).execute(&mut **tx).await?;
+        tx.notify_all(messages.iter().map(|(tenant_id, _)| Notice::lane(Some(*tenant_id), self.name(), Op::Insert)));
+        Ok(())
+    }
+}
+
+/// A message as the queue holds it: with its tenant.
+fn body(tenant_id: TenantId, message: &impl Serialize) -> Result<Value> {
+    let mut body = serde_json::to_value(message).map_err(|error| Error::Refused { what: error.to_string() })?;
+    let Some(fields) = body.as_object_mut() else {
+        return Err(Error::Refused { what: "a message must be an object of ids".into() });
+    };
+    fields.insert("tenant_id".into(), tenant_id.to_string().into());
+    Ok(body)
 }
 
 impl Queue {

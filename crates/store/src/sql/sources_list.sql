@@ -2,6 +2,8 @@
 -- (null: all).
 select s.id, s.tenant_id, s.provider, s.name, s.account, s.status, s.status_message, s.status_at, s.transport, s.token_expires_at, s.cursors,
     extract(epoch from s.sync_every)::float8 as sync_every_secs, s.next_sync_at, s.last_successful_sync_at, s.created_at,
+    s.subscription_expires_at, s.subscription_due_at, s.subscription_trouble, s.provider_subscription_id,
+    greatest(s.last_notice_at, (select p.requested_at from public.pending_syncs p where p.tenant_id = s.tenant_id and p.source_id = s.id)) as last_notice_at,
     case when not $3::boolean then 0
         when $4::bigint is null then (select count(*) from public.source_documents d
             where d.tenant_id = s.tenant_id and d.source_id = s.id and d.deleted_at is null)

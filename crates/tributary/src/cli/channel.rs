@@ -1,4 +1,4 @@
-//! `tributary channel`: URLs for other people's webhooks.
+//! `tributary channel`: URLs for other people's webhooks, and letters of mailboxes as events.
 
 use std::process::ExitCode;
 
@@ -8,12 +8,14 @@ use domain::shown::{clipped, relative, shown};
 use domain::{Caller, ChannelId, PersonId, Secret};
 use engine::channels::{self, MOST_RETIRING_HOURS, NewChannel, Opened, RETIRING_HOURS, Refused, Rotation};
 use engine::intake::providers;
+use engine::mail;
+use engine::mail::channel::{NewMailChannel, Standing, USUAL_QUERY};
 use engine::{ActError, Config, Env};
 use store::channels::{Channel, ChannelChange, Settings};
-use web::api::channels::{Channels, MadeChannel};
+use web::api::channels::{Channel as ListedChannel, Channels, MadeChannel};
 
 use super::pick::{Choice, Kind, pick};
-use super::{Consent, Shared, caller, env, person, table};
+use super::{Consent, Shared, caller, env, person, source, table};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -50,10 +52,16 @@ enum Command {
         /// Accept requests from anywhere and without user and password. The URL alone is the secret.
         #[arg(long)]
         no_require_ip: bool,
+        /// A Gmail source, by name or id, whose new letters are the channel's events. Such a channel has no URL and no secrets.
+        #[arg(long, value_name = "SOURCE", conflicts_with_all = ["provider", "max_per_minute", "range", "no_require_ip"])]
+        mailbox: Option<String>,
+        /// With `--mailbox`: the letters that are events, in the words of Gmail's search. Default: `in:inbox is:unread`.
+        #[arg(long, requires = "mailbox")]
+        query: Option<String>,
     },
     /// List the channels of a tenant, without their secrets.
     List,
-    /// Print a channel's URL and secrets again, and its latest refusals.
+    /// Print a channel's URL and secrets again, and its latest refusals; of a channel on a mailbox its mailbox and its query.
     Show {
         #[arg(help = MEANT)]
         channel: String,
@@ -74,6 +82,9 @@ enum Command {
         /// Whether to create a contact for every unknown address.
         #[arg(long, value_name = "true|false")]
         auto_create_contacts: Option<bool>,
+        /// Of a channel on a mailbox: the letters that are its events from now on, in the words of Gmail's search.
+        #[arg(long)]
+        query: Option<String>,
     },
     /// Make new secrets. The old ones stay valid for another day.
     Rotate {
@@ -177,11 +188,30 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let (env, json) = (env(&config).await?, args.shared.json);
     let caller = &caller(&env, args.shared.tenant.as_deref()).await?;
     match args.command {
-        Command::Add { name, provider, secret, max_per_minute, owner, auto_create_contacts, range, no_require_ip } => {
+        Command::Add {
+            name,
+            provider,
+            secret,
+            max_per_minute,
+            owner,
+            auto_create_contacts,
+            range,
+            no_require_ip,
+            mailbox,
+            query,
+        } => {
             let person_id = match owner {
                 Some(owner) => Some(PersonId(person::find(&env, caller, &owner).await?.id)),
                 None => None,
             };
+            if let Some(mailbox) = mailbox {
+                let mailbox = source::find(&env, caller, &mailbox).await?;
+                let new = NewMailChannel { name, query, person_id, auto_create_contacts };
+                let id = mail::channel::add(&env, caller, mailbox, new).await?;
+                print_standing(mail::channel::get(&env, caller, id).await?, json)?;
+                eprintln!("\nEach letter that comes from now on and fits the query is an activity.");
+                return Ok(ExitCode::SUCCESS);
+            }
             let secret = read_secret(secret)?;
             let lacks_secret = secret.is_none() && env.channel_providers.find(&provider)?.needs_secret();
             let new = NewChannel {
@@ -191,7 +221,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 secret,
                 person_id,
                 auto_create_contacts,
-                settings: Settings { require_ip: !no_require_ip, ranges: (!range.is_empty()).then_some(range) },
+                settings: Settings {
+                    require_ip: !no_require_ip,
+                    ranges: (!range.is_empty()).then_some(range),
+                    ..Settings::default()
+                },
             };
             let added = channels::add(&env, caller, new).await;
             let added = added.map_err(|error| match error {
@@ -205,13 +239,18 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Command::List => list(&env, caller, json).await?,
         Command::Show { channel } => {
             let id = id_of(&env, caller, &channel).await?;
+            let standing = mail::channel::get(&env, caller, id).await.map_err(hinted)?;
+            if standing.is_on_mailbox() {
+                print_standing(standing, json)?;
+                return Ok(ExitCode::SUCCESS);
+            }
             print(channels::open(&env, caller, id).await.map_err(hinted)?, json)?;
             let refusals = channels::refusals(&env, caller, id, 10).await?;
             if !json && !refusals.is_empty() {
                 print_refusals(&env, &refusals);
             }
         }
-        Command::Set { channel, name: new_name, owner, max_per_minute, auto_create_contacts } => {
+        Command::Set { channel, name: new_name, owner, max_per_minute, auto_create_contacts, query } => {
             let (id, _) = find(&env, caller, &channel).await?;
             let person_id = match owner.as_deref() {
                 None => None,
@@ -219,8 +258,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 Some(owner) => Some(Some(PersonId(person::find(&env, caller, owner).await?.id))),
             };
             let max_per_minute = max_per_minute.map(|Limit(most)| most);
-            let change =
-                ChannelChange { name: new_name, max_per_minute, person_id, auto_create_contacts, settings: None };
+            let change = ChannelChange {
+                name: new_name,
+                max_per_minute,
+                person_id,
+                auto_create_contacts,
+                settings: None,
+                query,
+            };
             channels::change(&env, caller, id, change).await.map_err(hinted)?;
             println!("changed; servers know within 5 s");
         }
@@ -246,12 +291,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Command::Enable { channel } => {
             let id = id_of(&env, caller, &channel).await?;
             channels::set_active(&env, caller, id, true).await.map_err(hinted)?;
-            println!("enabled; servers take its webhooks within 5 s");
+            println!("enabled; servers take its events within 5 s");
         }
         Command::Disable { channel } => {
             let id = id_of(&env, caller, &channel).await?;
             channels::set_active(&env, caller, id, false).await.map_err(hinted)?;
-            println!("disabled; servers refuse its webhooks within 5 s");
+            println!("disabled; servers take no events of it within 5 s");
         }
         Command::Delete { channel, consent } => {
             let (id, name) = find(&env, caller, &channel).await?;
@@ -333,6 +378,19 @@ async fn send_test(env: &Env, caller: &Caller, id: ChannelId) -> anyhow::Result<
     })?;
     println!("{status} {body}");
     Ok(if (200..300).contains(&status) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints a channel on a mailbox.
+fn print_standing(Standing { channel, mailbox }: Standing, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(&ListedChannel::from(channel))?);
+        return Ok(());
+    }
+    println!("{:16}{}", "channel", channel.id);
+    println!("{:16}{}", "mailbox", mailbox.map_or("forgotten".into(), |mailbox| shown(&mailbox.name)));
+    println!("{:16}{}", "query", channel.settings.query.as_deref().unwrap_or(USUAL_QUERY));
+    println!("{:16}{}", "state", if channel.is_active { "active" } else { "inactive" });
+    Ok(())
 }
 
 fn print(channel: Opened, as_json: bool) -> anyhow::Result<()> {

@@ -17,7 +17,9 @@ mod down;
 mod forgotten;
 mod job;
 mod key;
+mod mail;
 mod man;
+mod mcp;
 mod memory;
 mod migrate;
 mod person;
@@ -86,6 +88,8 @@ enum Command {
     Document(document::Args),
     /// The model that search uses: status, reembed (move to another one), cancel.
     Memory(memory::Args),
+    /// Serve a desktop program over MCP, for a server that may be elsewhere; or set a program up.
+    Mcp(mcp::Args),
     /// Migrate the database to this program's schema.
     Migrate(migrate::Args),
     /// Check everything, and say what to do about each finding.
@@ -104,6 +108,8 @@ enum Command {
     Channel(channel::Args),
     /// Accounts at providers: connect, list, show, sync, pause, retry, reconnect, forget.
     Source(source::Args),
+    /// Messages of connected mailboxes: list, show, thread.
+    Mail(mail::Args),
     /// Syncs of sources: list, show, retry, cancel.
     Job(job::Args),
     /// Clients, with facts and their documents: list, show, merge, split, undo, say, withdraw.
@@ -193,6 +199,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Remember(args) => remember::run(config, args).await,
         Command::Document(args) => document::run(config, args).await,
         Command::Memory(args) => memory::run(config, args).await,
+        Command::Mcp(args) => mcp::run(config, args).await,
         Command::Migrate(args) => migrate::run(config, args).await,
         Command::Doctor(args) => doctor::run(config, args).await,
         Command::Config(args) => config::run(&command, &matches, args),
@@ -202,6 +209,7 @@ pub async fn run() -> anyhow::Result<ExitCode> {
         Command::Person(args) => person::run(config, args).await,
         Command::Channel(args) => channel::run(config, args).await,
         Command::Source(args) => source::run(config, args).await,
+        Command::Mail(args) => mail::run(config, args).await,
         Command::Job(args) => job::run(config, args).await,
         Command::Client(args) => client::run(config, args).await,
         Command::Activity(args) => activity::run(config, args).await,

@@ -55,7 +55,8 @@ pub struct Args {
     #[arg(long, default_value = "relevance")]
     sort: Sort,
     /// The next page: what the page before named, with the same question and filters.
-    #[arg(long, value_name = "CURSOR")]
+    // A cursor may begin with a hyphen.
+    #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     more: Option<String>,
     /// Also count the matching documents by source, type, time and channel.
     #[arg(long)]
@@ -195,4 +196,21 @@ fn print(number: usize, hit: &Hit, now: chrono::DateTime<chrono::Utc>, is_bold: 
         println!("   {} times; this is the newest", hit.others.len() + 1);
     }
     println!("   {}\n   {}\n", shown(&hit.why), hit.document_id);
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        search: super::Args,
+    }
+
+    #[test]
+    fn a_cursor_that_begins_with_a_hyphen_is_no_option() {
+        let typed = Typed::try_parse_from(["search", "ferry", "--more", "-Xab_c", "-k", "3"]).expect("a search");
+        assert_eq!(typed.search.more.as_deref(), Some("-Xab_c"));
+    }
 }

@@ -117,7 +117,7 @@ async fn one_tributary_is_the_brain_of_another() {
     let key = office.key().await;
     let remember = async |text: &str| {
         let door = client().post(format!("{}/api/v1/documents", office.app.url)).bearer_auth(key.reveal());
-        sent(door.json(&json!({ "text": text }))).await.1["status"].clone()
+        sent(door.json(&json!({ "text": text }))).await.1["memory"].clone()
     };
     let found = async |query: &str, mode: &str| {
         let address = format!("{}/api/v1/search", office.app.url);

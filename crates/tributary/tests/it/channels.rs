@@ -392,7 +392,10 @@ async fn a_restart_of_the_database_under_a_burst_loses_nothing() {
     let house = House::on(World::with(cluster.database("burst").await, Clock::System).await).await;
     let (_, twilio) = house.twilio().await;
     let (_, postmark) = house
-        .channel(NewChannel { settings: Settings { require_ip: false, ranges: None }, ..new_channel("postmark") })
+        .channel(NewChannel {
+            settings: Settings { require_ip: false, ..Settings::default() },
+            ..new_channel("postmark")
+        })
         .await;
     let url = format!("{PUBLIC_URL}{}", target(&twilio));
     const TOTAL: Duration = Duration::from_secs(15); // Twilio's, all attempts together

@@ -18,14 +18,14 @@ use crate::source_pages::House;
 const SOON: Duration = Duration::from_secs(10);
 
 /// A browser that is signed in, without its engine.
-struct Desk<'a> {
+pub struct Desk<'a> {
     app: &'a App,
     cookie: String,
     csrf: String,
 }
 
 impl<'a> Desk<'a> {
-    async fn new(app: &'a App, key: &Secret) -> Self {
+    pub async fn new(app: &'a App, key: &Secret) -> Self {
         let signed = client().post(format!("{}/signin", app.url)).header("origin", &app.url);
         let signed = signed.form(&[("key", key.reveal())]).send().await.expect("an answer");
         let cookie = signed.headers()["set-cookie"].to_str().expect("a cookie");
@@ -37,14 +37,14 @@ impl<'a> Desk<'a> {
         desk
     }
 
-    async fn page(&self, path: &str) -> (u16, String) {
+    pub async fn page(&self, path: &str) -> (u16, String) {
         let asked = client().get(format!("{}{path}", self.app.url)).header("cookie", &self.cookie);
         let answer = asked.header("accept", "text/html").send().await.expect("an answer");
         (answer.status().as_u16(), answer.text().await.expect("a page"))
     }
 
     /// Sends a form. Returns the status, where it leads to, and the page.
-    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> (u16, String, String) {
+    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> (u16, String, String) {
         let mut form = vec![("csrf", self.csrf.as_str())];
         form.extend_from_slice(fields);
         let request = client().post(format!("{}{path}", self.app.url)).header("cookie", &self.cookie);

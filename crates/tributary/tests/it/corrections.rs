@@ -97,12 +97,12 @@ async fn documents_notes_and_contacts_are_corrected_by_api_and_command_line() {
     assert_eq!(firm.ask(&reader, "DELETE", &path, Value::Null).await.0, 403);
     assert_eq!(firm.ask(&writer, "DELETE", &path, Value::Null).await.0, 204);
     let (status, again) = firm.ask(&writer, "POST", "/documents", lease.clone()).await;
-    assert_eq!((status, &again["status"], &again["change"]), (200, &json!("deleted"), &json!("kept_out")), "{again}");
+    assert_eq!((status, &again["memory"], &again["change"]), (200, &json!("deleted"), &json!("kept_out")), "{again}");
     assert!(again["note"].as_str().is_some_and(|note| note.contains("restore")), "{again}");
     let (_, listed) = firm.ask(&reader, "GET", "/deleted-documents", Value::Null).await;
     assert_eq!(listed["documents"][0]["external_id"], "lease");
     let (_, one) = firm.ask(&reader, "GET", &path, Value::Null).await;
-    assert_eq!((&one["status"], &one["text"]), (&json!("deleted"), &json!("")), "{one}");
+    assert_eq!((&one["memory"], &one["text"]), (&json!("deleted"), &json!("")), "{one}");
 
     let file = firm.house.folder.0.join("lease.txt");
     std::fs::create_dir_all(&firm.house.folder.0).expect("a folder");

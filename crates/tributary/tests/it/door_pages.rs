@@ -52,8 +52,8 @@ async fn a_person_adds_channels_tests_one_and_says_whose_an_event_is() {
     browser.photograph("channels-empty").await;
     browser.click(".blank .button").await;
     // The gallery is narrowed while one types, and says what to use for what is not there.
-    browser.typed("#find", "outlook").await;
-    assert!(browser.shows("forwards mail to an inbound address", SOON).await, "{}", browser.text().await);
+    browser.typed("#find", "imap").await;
+    assert!(browser.shows("forward to an inbound address", SOON).await, "{}", browser.text().await);
     assert!(!browser.text().await.contains("HubSpot"), "{}", browser.text().await);
     browser.photograph("connections-absent").await;
     browser.typed("#find", "whatsapp").await;

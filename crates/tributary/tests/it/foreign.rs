@@ -150,6 +150,7 @@ async fn a_token_that_was_made_for_something_else_opens_no_endpoint() {
         ("GET", "/api/v1/search?q=lisbon+lease"),
         ("GET", "/api/v1/keys"),
         ("GET", "/api/v1/events"),
+        ("GET", "/documents/events"),
         ("GET", "/rest/v1/activities?select=*"),
         ("POST", "/rest/v1/rpc/claim_next_pending_activity"),
         ("GET", "/realtime/v1/websocket"),

@@ -2,6 +2,7 @@
 //! A change of wording or shape shows up in review as a changed file. `INSTA_UPDATE=always ./test looks` writes them anew.
 
 mod described;
+pub mod letters;
 pub mod office;
 mod steady;
 

@@ -58,7 +58,7 @@ async fn a_note_is_found_at_once_by_its_words_and_by_its_meaning() {
         "metadata": { "by": "ann", "odd": "a\u{0}b" },
     });
     let (status, made) = send(door(&site, &key).json(&note)).await;
-    assert_eq!((status, &made["status"], &made["change"]), (201, &json!("remembered"), &json!("created")), "{made}");
+    assert_eq!((status, &made["memory"], &made["change"]), (201, &json!("remembered"), &json!("created")), "{made}");
     let other = json!({ "text": "The heating of the office is serviced every October.", "title": "Heating" });
     assert_eq!(send(door(&site, &key).json(&other)).await.0, 201);
 
@@ -83,7 +83,7 @@ async fn a_note_is_found_at_once_by_its_words_and_by_its_meaning() {
     assert_eq!(hit["url"], format!("{}/documents/{id}", site.app.url));
 
     let (status, document) = site.ask("GET", &format!("/api/v1/documents/{id}"), Some(&key)).await;
-    assert_eq!((status, &document["status"], &document["metadata"]["by"]), (200, &json!("remembered"), &json!("ann")));
+    assert_eq!((status, &document["memory"], &document["metadata"]["by"]), (200, &json!("remembered"), &json!("ann")));
     assert_eq!(document["chunks"].as_array().map(Vec::len), Some(1));
     assert_eq!(document["chunks"][0]["has_vector"], true);
     let (_, page) = site.ask("GET", "/api/v1/documents?limit=1", Some(&key)).await;

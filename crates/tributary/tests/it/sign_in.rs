@@ -167,8 +167,18 @@ async fn every_route_keeps_to_the_role_of_the_person_who_asks() {
         rows
     };
     let before = rows().await;
-    // Asking is reading; the sessions are one's own, and there is no such one.
-    let apart = ["/ask", "/api/v1/answer", "/signin/once", "/api/v1/sessions/{id}", "/settings/sessions/{id}/end"];
+    // Asking is reading; the sessions and the assistants are one's own, and there is no such one. Programs' doors know no sessions.
+    let apart = [
+        "/ask",
+        "/api/v1/answer",
+        "/api/v1/sources/{id}/mail/rules/{name}/preview",
+        "/signin/once",
+        "/api/v1/sessions/{id}",
+        "/settings/sessions/{id}/end",
+        "/api/v1/assistants/{id}",
+        "/settings/assistants/{id}/revoke",
+        "/mcp",
+    ];
     // A person among the clients is a contact.
     let owners = ["/api/v1/people", "/settings/people", "/keys", "/channels", "/connections/webhooks", "/tenants"];
     let forgotten = ["/contacts/", "/clients/people/", "/sources/", "/connections/accounts/", "/tenants/"];

@@ -34,6 +34,8 @@ const STRANGERS_AT_ONCE: usize = 4;
 pub(crate) enum Credential {
     Key(Secret),
     Session(Secret),
+    /// The token of an assistant, which is good at `/mcp` alone: nothing else reads one.
+    Assistant(Secret),
 }
 
 impl Credential {
@@ -117,6 +119,7 @@ fn hash(credential: &Credential) -> [u8; 32] {
     match credential {
         Credential::Key(secret) => store::keys::hash(secret),
         Credential::Session(secret) => store::keys::hash(&Secret::new(format!("session:{}", secret.reveal()))),
+        Credential::Assistant(secret) => store::keys::hash(&Secret::new(format!("assistant:{}", secret.reveal()))),
     }
 }
 
@@ -163,6 +166,12 @@ async fn look_up(
         Credential::Session(secret) => {
             store::sessions::caller(conn, app.env.clock.sql(), secret, address.as_deref()).await
         }
+        Credential::Assistant(secret) => {
+            let found = store::assistants::caller(conn, app.env.clock.sql(), secret).await?;
+            // A token that was given for another address of ours is good for nothing (S30).
+            let resource = engine::assistants::resource(&app.env.config);
+            Ok(found.filter(|(_, of)| *of == resource).map(|(caller, _)| caller))
+        }
     });
     let Some(caller) = found.await?.map(Arc::new) else {
         app.callers.lock().remove(&hash);
@@ -190,8 +199,8 @@ impl Caller {
     pub async fn with(credential: Credential, address: CallerAddress, app: &App) -> Result<Self, ApiError> {
         match authenticate(app, &credential, address).await? {
             Some(who) => Ok(Self { who, credential }),
-            None if matches!(credential, Credential::Key(_)) => Err(ApiError::UnknownKey),
-            None => Err(ApiError::Unauthenticated), // a session that has ended
+            None if matches!(credential, Credential::Session(_)) => Err(ApiError::Unauthenticated), // it has ended
+            None => Err(ApiError::UnknownKey),
         }
     }
 
@@ -214,7 +223,7 @@ impl Caller {
     pub fn session(&self) -> Option<[u8; 32]> {
         match &self.credential {
             Credential::Session(session) => Some(store::keys::hash(session)),
-            Credential::Key(_) => None,
+            Credential::Key(_) | Credential::Assistant(_) => None,
         }
     }
 
@@ -324,6 +333,7 @@ mod tests {
             let found = Credential::of(&headers).map(|credential| match credential {
                 Credential::Key(secret) => format!("key {}", secret.reveal()),
                 Credential::Session(secret) => format!("session {}", secret.reveal()),
+                Credential::Assistant(secret) => format!("assistant {}", secret.reveal()),
             });
             assert_eq!(found.as_deref(), expected, "{given:?}");
         }

@@ -40,6 +40,10 @@ pub struct Channel {
     person_id: Option<i64>,
     auto_create_contacts: bool,
     settings: ChannelSettings,
+    /// Of a channel on a mailbox: the source whose letters are its events. Such a channel has no URL and no secrets.
+    source_id: Option<Uuid>,
+    /// Of a channel on a mailbox: the letters that are its events.
+    query: Option<String>,
     created_at: DateTime<Utc>,
 }
 
@@ -138,7 +142,7 @@ impl From<Vec<store::channels::Channel>> for Channels {
 
 impl From<store::channels::Channel> for Channel {
     fn from(channel: store::channels::Channel) -> Self {
-        let Settings { require_ip, ranges } = channel.settings;
+        let Settings { require_ip, ranges, source_id, query } = channel.settings;
         Self {
             id: channel.id,
             provider: channel.provider_code,
@@ -148,6 +152,8 @@ impl From<store::channels::Channel> for Channel {
             person_id: channel.person_id,
             auto_create_contacts: channel.auto_create_contacts,
             settings: ChannelSettings { require_ip, ranges },
+            source_id,
+            query,
             created_at: channel.created_at,
         }
     }
@@ -167,7 +173,7 @@ pub(crate) async fn create(
 
 impl From<ChannelSettings> for Settings {
     fn from(ChannelSettings { require_ip, ranges }: ChannelSettings) -> Self {
-        Self { require_ip, ranges }
+        Self { require_ip, ranges, ..Self::default() }
     }
 }
 
@@ -199,9 +205,12 @@ pub(crate) struct ChangeChannel {
     pub person_id: Option<Option<i64>>,
     pub auto_create_contacts: Option<bool>,
     pub settings: Option<ChannelSettings>,
+    /// Of a channel on a mailbox: the letters that are its events from now on, in the words of Gmail's search.
+    #[schema(example = "in:inbox subject:order")]
+    pub query: Option<String>,
 }
 
-/// Changes the name, the owner, the limit or the settings of a channel.
+/// Changes the name, the owner, the limit, the settings or the query of a channel.
 #[utoipa::path(patch, path = "/api/v1/channels/{id}", tag = "channels", params(("id" = Uuid, Path)), request_body = ChangeChannel,
     responses((status = 204), (status = 400, body = Problem), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "A channel has that name already")))]
@@ -217,6 +226,7 @@ pub(crate) async fn change(
         person_id: change.person_id.map(|owner| owner.map(PersonId)),
         auto_create_contacts: change.auto_create_contacts,
         settings: change.settings.map(Settings::from),
+        query: change.query,
     };
     change_to(&app, &caller, ChannelId(id), change).await?;
     Ok(StatusCode::NO_CONTENT)

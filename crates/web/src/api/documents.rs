@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use domain::{DocumentId, Fault, SourceId};
+use domain::{DocumentId, DocumentStatus, Fault, SourceId};
 use engine::documents::{self, WholeDocument};
 use engine::memory::door::{self, Refusal};
 use engine::memory::{Change, Remembered};
@@ -38,9 +38,14 @@ pub struct DocumentLine {
     document_type: String,
     source: SourceRef,
     external_id: String,
+    /// How far its file is read: pending, classifying, transcribing, extracting, completed, skipped or failed.
+    #[schema(value_type = String, example = "completed")]
+    status: DocumentStatus,
+    /// The reason why its file is not read.
+    skip_reason: Option<String>,
     /// `remembered`, or `pending_embed`: found by its words, not yet by its meaning.
     #[schema(example = "remembered")]
-    status: &'static str,
+    memory: &'static str,
     chunks: i32,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
@@ -62,9 +67,14 @@ pub struct Document {
     /// The record as it came from its source.
     raw_payload: Option<Value>,
     metadata: Value,
+    /// How far its file is read: pending, classifying, transcribing, extracting, completed, skipped or failed.
+    #[schema(value_type = String, example = "completed")]
+    status: DocumentStatus,
+    /// The reason why its file is not read.
+    skip_reason: Option<String>,
     /// `remembered`, `pending_embed` or `deleted`.
     #[schema(example = "remembered")]
-    status: &'static str,
+    memory: &'static str,
     /// The model of its vectors; none while it waits for vectors.
     embedding_model: Option<String>,
     /// The source's own version.
@@ -115,7 +125,7 @@ pub struct Taken {
     id: Uuid,
     /// `remembered`, `pending_embed` (found by its words, soon by its meaning), or `deleted`: a person deleted it, so nothing was stored.
     #[schema(example = "remembered")]
-    status: &'static str,
+    memory: &'static str,
     /// created, updated, unchanged or kept_out.
     #[schema(value_type = String, example = "created")]
     change: Change,
@@ -257,7 +267,9 @@ const PENDING: &str = "pending_embed";
 impl From<Listed> for DocumentLine {
     fn from(listed: Listed) -> Self {
         Self {
-            status: if listed.is_pending() { PENDING } else { REMEMBERED },
+            memory: if listed.is_pending() { PENDING } else { REMEMBERED },
+            status: listed.status,
+            skip_reason: listed.skip_reason,
             id: listed.id,
             title: listed.title,
             document_type: listed.document_type.to_string(),
@@ -272,13 +284,15 @@ impl From<Listed> for DocumentLine {
 
 impl From<WholeDocument> for Document {
     fn from(WholeDocument { document, chunks, .. }: WholeDocument) -> Self {
-        let status = match document.deleted_at {
+        let memory = match document.deleted_at {
             Some(_) => DELETED,
             None if document.is_pending() => PENDING,
             None => REMEMBERED,
         };
         Self {
-            status,
+            memory,
+            status: document.status,
+            skip_reason: document.skip_reason,
             id: document.id,
             title: document.title,
             document_type: document.document_type.to_string(),
@@ -315,7 +329,7 @@ impl From<Remembered> for Taken {
         let is_kept_out = taken.change == Change::KeptOut;
         Self {
             id: taken.id.0,
-            status: match taken.is_pending {
+            memory: match taken.is_pending {
                 _ if is_kept_out => DELETED,
                 true => PENDING,
                 false => REMEMBERED,

@@ -26,6 +26,9 @@ pub(crate) enum ApiError {
     NotYourRole,
     #[error("The request did not come from this server's own pages")]
     CrossSite,
+    /// To another name than ours, or from another site's page.
+    #[error("This server does not answer to that name, or to that page")]
+    NotHere,
     #[error("There is no such {0}")]
     NotFound(&'static str),
     #[error("This address does not take that method")]
@@ -101,6 +104,7 @@ impl ApiError {
             Self::UnknownKey => (StatusCode::UNAUTHORIZED, "/problems/unknown-key"),
             Self::Forbidden(_) | Self::NotYourRole => (StatusCode::FORBIDDEN, "/problems/forbidden"),
             Self::CrossSite => (StatusCode::FORBIDDEN, "/problems/cross-site"),
+            Self::NotHere => (StatusCode::FORBIDDEN, "/problems/not-here"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "/problems/not-found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "/problems/method-not-allowed"),
             Self::Malformed(status, _) => (*status, "/problems/malformed"),
@@ -134,6 +138,9 @@ impl ApiError {
                 "an owner can do it, or give you another role on your page under Settings, People".into()
             }
             Self::CrossSite => "reload the page and try again".into(),
+            Self::NotHere => {
+                "use the address of PUBLIC_URL, one of this machine or an IP address; MCP_HOSTS adds names".into()
+            }
             Self::Malformed(_, what)
             | Self::OverLimit(what)
             | Self::Conflict(what)

@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use domain::notice::DOCUMENTS;
 use domain::{Notice, Op};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -20,10 +21,11 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::auth::{Caller, Hearing, authenticate_anew};
+use super::document_events;
 use super::error::{ApiError, Problem};
 use super::extract::Query;
 use crate::app::App;
-use crate::ring::Since;
+use crate::ring::{Ring, Since};
 
 /// The number of notices that the ring holds.
 pub(crate) const RING: usize = 4_096;
@@ -32,6 +34,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Streams at once, of one key and of one tenant: each is one of the server's connections.
 const MOST_OF_KEY: usize = 256;
 const MOST_OF_TENANT: usize = 1_024;
+/// The time until a stream tries again to read what it tells of.
+const RETRY: Duration = Duration::from_secs(1);
 /// The interval at which a stream checks that its caller may still read.
 const CHECK: Duration = Duration::from_secs(4);
 
@@ -64,10 +68,37 @@ pub(crate) async fn stream(
     headers: HeaderMap,
     Query(resume): Query<Resume>,
 ) -> Result<impl IntoResponse, ApiError> {
+    open(app, caller, &headers, resume, Of::Changes)
+}
+
+/// The things that a stream tells of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of {
+    Changes,
+    Documents,
+}
+
+impl Of {
+    fn ring(self, app: &App) -> &Ring<Notice> {
+        match self {
+            Self::Changes => &app.ring,
+            Self::Documents => &app.documents,
+        }
+    }
+}
+
+/// Answers with a stream, if the caller has not enough of them.
+pub(super) fn open(
+    app: App,
+    caller: Caller,
+    headers: &HeaderMap,
+    resume: Resume,
+    of: Of,
+) -> Result<impl IntoResponse + use<>, ApiError> {
     let enough = ApiError::AtOnce("this key, or its tenant, has enough event streams", 5);
     let hold = app.streams.take(&caller, MOST_OF_KEY, MOST_OF_TENANT).ok_or(enough)?;
     let given = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let listener = Listener::new(app, caller, given.or(resume.last_event_id).as_deref());
+    let listener = Listener::new(app, caller, of, given.or(resume.last_event_id).as_deref());
     let events = stream::unfold((listener, hold), |(mut listener, hold)| async {
         let event = listener.next().await?;
         Some((Ok::<_, Infallible>(event), (listener, hold)))
@@ -75,15 +106,19 @@ pub(crate) async fn stream(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)).text("still here")))
 }
 
-/// Fills the ring from the bus, until dropped.
+/// Fills the rings from the bus, until dropped.
 pub(crate) async fn fill(app: App) {
     let mut heard = app.env.db.bus().subscribe();
     loop {
-        match heard.recv().await {
-            Ok(notice) => app.ring.push(notice),
-            Err(broadcast::error::RecvError::Lagged(_)) => app.ring.push(Notice::resync("*")),
+        let notice = match heard.recv().await {
+            Ok(notice) => notice,
+            Err(broadcast::error::RecvError::Lagged(_)) => Notice::resync("*"),
             Err(broadcast::error::RecvError::Closed) => return,
+        };
+        if notice.kind == DOCUMENTS || notice.op == Op::Resync {
+            app.documents.push(notice.clone());
         }
+        app.ring.push(notice);
     }
 }
 
@@ -91,6 +126,7 @@ pub(crate) async fn fill(app: App) {
 struct Listener {
     app: App,
     caller: Caller,
+    of: Of,
     boot: Uuid,
     latest: watch::Receiver<u64>,
     seen: u64,
@@ -101,8 +137,8 @@ struct Listener {
 }
 
 impl Listener {
-    fn new(app: App, caller: Caller, last_event_id: Option<&str>) -> Self {
-        let (boot, mut latest) = (app.env.db.bus().boot(), app.ring.latest());
+    fn new(app: App, caller: Caller, of: Of, last_event_id: Option<&str>) -> Self {
+        let (boot, mut latest) = (app.env.db.bus().boot(), of.ring(&app).latest());
         let newest = *latest.borrow_and_update();
         // An id we do not know is a place before the ring: that says resync.
         let seen = last_event_id.map_or(Some(newest), |id| number(boot, id));
@@ -118,6 +154,7 @@ impl Listener {
         Self {
             app,
             caller,
+            of,
             boot,
             latest,
             seen: seen.unwrap_or(newest),
@@ -142,19 +179,19 @@ impl Listener {
                 return None;
             }
             self.latest.borrow_and_update(); // before looking, so that what comes after wakes us
-            match self.app.ring.since(self.seen) {
+            match self.of.ring(&self.app).since(self.seen) {
                 Since::Missed(latest) => {
                     self.seen = latest;
                     self.ready.push_back(resync(self.boot, latest));
                 }
                 Since::New(notices) => match notices.last() {
                     Some((number, _)) => {
+                        let Some(events) = self.tell(&notices).await else {
+                            self.next_batch = Instant::now() + RETRY;
+                            continue;
+                        };
                         self.seen = *number;
-                        self.ready.extend(
-                            told(&self.caller, &notices)
-                                .iter()
-                                .map(|(n, notice)| event(self.boot, *n, notice, self.caller.sees_all_activities())),
-                        );
+                        self.ready.extend(events);
                         self.next_batch = Instant::now() + PAUSE;
                     }
                     None => tokio::select! {
@@ -167,10 +204,29 @@ impl Listener {
         }
     }
 
+    /// The events that notices make for this caller. None: they cannot be told now, and nothing is passed over.
+    async fn tell(&self, notices: &[(u64, Notice)]) -> Option<Vec<Event>> {
+        match self.of {
+            Of::Changes => {
+                let (told, may_name) = (told(&self.caller, notices), self.caller.sees_all_activities());
+                Some(told.iter().map(|(n, notice)| event(self.boot, *n, notice, may_name)).collect())
+            }
+            Of::Documents => document_events::told(&self.app, &self.caller, self.boot, notices).await,
+        }
+    }
+
     async fn is_welcome(&mut self) -> bool {
         self.next_check = Instant::now() + CHECK;
         // A database that is away revokes nothing.
         !matches!(authenticate_anew(&self.app, &self.caller.credential).await, Ok(false))
+    }
+}
+
+/// Whether a notice concerns this caller.
+pub(super) fn concerns(caller: &domain::Caller, notice: &Notice) -> bool {
+    match notice.tenant_id {
+        Some(tenant_id) => tenant_id == caller.tenant_id,
+        None => caller.operates() || notice.op == Op::Resync, // that something was missed concerns everyone
     }
 }
 
@@ -180,10 +236,7 @@ fn told<'a>(caller: &domain::Caller, notices: &'a [(u64, Notice)]) -> Vec<(u64, 
     let mut told: Vec<_> = notices
         .iter()
         .rev()
-        .filter(|(_, notice)| match notice.tenant_id {
-            Some(tenant_id) => tenant_id == caller.tenant_id,
-            None => caller.operates() || notice.op == Op::Resync, // that something was missed concerns everyone
-        })
+        .filter(|(_, notice)| concerns(caller, notice))
         .filter(|(_, notice)| known.insert((&notice.kind, &notice.id, std::mem::discriminant(&notice.op))))
         .map(|(number, notice)| (*number, notice))
         .collect();
@@ -202,11 +255,11 @@ fn event(boot: Uuid, number: u64, notice: &Notice, may_name: bool) -> Event {
     Event::default().id(id(boot, number)).data(serde_json::to_string(&change).unwrap_or_default())
 }
 
-fn resync(boot: Uuid, number: u64) -> Event {
+pub(super) fn resync(boot: Uuid, number: u64) -> Event {
     Event::default().id(id(boot, number)).event("resync").data(r#"{"kind":"*","id":"","op":"resync"}"#)
 }
 
-fn id(boot: Uuid, number: u64) -> String {
+pub(super) fn id(boot: Uuid, number: u64) -> String {
     format!("{boot}-{number}")
 }
 

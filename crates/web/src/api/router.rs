@@ -9,14 +9,16 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::{
-    activities, alerts, answer, channels, clients, contacts, dead_letters, documents, embed, events, failures, forget,
-    health, jobs, keys, memory, nodes, openapi, people, queues, recordings, rest, schedules, search, searches, senders,
-    sessions, sources, tenants, usage, webhooks, workers,
+    activities, alerts, answer, assistants, channels, checks, clients, contacts, dead_letters, document_events,
+    documents, embed, events, failures, forget, health, jobs, keys, mail, mail_hooks, mailbox, memory, nodes, openapi,
+    people, queues, recordings, rest, schedules, search, searches, senders, sessions, sources, tenants, usage,
+    webhooks, workers,
 };
 use crate::app::App;
 use crate::edge::edge;
+use crate::mcp::oauth as mcp_oauth;
 use crate::terms::{Limit, WithTerms as _};
-use crate::{realtime, ui};
+use crate::{mcp, realtime, ui};
 
 pub(crate) fn build(app: App) -> Router {
     let body_limit = DefaultBodyLimit::max(app.env.config.request_max_bytes);
@@ -24,6 +26,7 @@ pub(crate) fn build(app: App) -> Router {
     api.route("/api/v1/openapi.json", get(openapi::serve))
         .route_layer(from_fn(openapi::query::check))
         .merge(pages())
+        .merge(assistants_doors())
         .route("/metrics", get(health::metrics))
         .route("/rest/v1/rpc/{name}", any(rest::rpc).open_to_pages())
         .route("/rest/v1/{table}", any(rest::table).open_to_pages())
@@ -59,6 +62,9 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(workers::list))
         .routes(routes!(workers::one))
         .routes(routes!(schedules::list))
+        .routes(routes!(assistants::list))
+        .routes(routes!(assistants::revoke))
+        .routes(routes!(assistants::calls))
         .routes(routes!(alerts::list))
         .routes(routes!(alerts::act))
         .routes(routes!(keys::list, keys::create))
@@ -101,6 +107,16 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(sources::sync))
         .routes(routes!(sources::pause))
         .routes(routes!(sources::resume))
+        .routes(routes!(mailbox::one, mailbox::change))
+        .routes(routes!(mailbox::rules))
+        .routes(routes!(mailbox::set_rule, mailbox::remove_rule))
+        .routes(routes!(mailbox::preview_rule))
+        .routes(routes!(mailbox::left_out))
+        .routes(routes!(mailbox::let_in))
+        .routes(routes!(mailbox::add_channel))
+        .routes(routes!(checks::list))
+        .routes(routes!(checks::check))
+        .routes(routes!(checks::fetch))
         .routes(routes!(failures::list))
         .routes(routes!(failures::retry_all))
         .routes(routes!(failures::retry))
@@ -109,6 +125,9 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(jobs::one))
         .routes(routes!(jobs::retry))
         .routes(routes!(jobs::cancel))
+        .routes(routes!(mail::list))
+        .routes(routes!(mail::one))
+        .routes(routes!(mail::thread))
         .routes(routes!(usage::show))
         .routes(routes!(memory::show))
         .routes(routes!(memory::set_language))
@@ -123,8 +142,23 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(clients::say, clients::withdraw))
         .routes(routes!(webhooks::ingest).limited(Limit::Webhook))
         .routes(routes!(webhooks::ingest_activity).limited(Limit::Webhook))
+        .routes(routes!(mail_hooks::notice))
         .routes(routes!(events::stream))
+        .routes(routes!(document_events::document_events))
         .routes(routes!(embed::embed).limited(Limit::Embed))
+}
+
+/// The MCP server, and the OAuth by which programs are let in. Their addresses are fixed by the standards, or announced by documents.
+fn assistants_doors() -> Router<App> {
+    Router::new()
+        .route("/mcp", any(mcp::serve).limited(Limit::Mcp))
+        .route("/.well-known/oauth-protected-resource", get(mcp_oauth::resource))
+        .route("/.well-known/oauth-protected-resource/mcp", get(mcp_oauth::resource))
+        .route("/.well-known/oauth-authorization-server", get(mcp_oauth::server))
+        .route("/assistants/authorize", get(ui::consent::show).post(ui::consent::decide).limited(Limit::Connect))
+        .route("/assistants/register", post(mcp_oauth::register))
+        .route("/assistants/token", post(mcp_oauth::token))
+        .route("/assistants/revoke", post(mcp_oauth::revoke))
 }
 
 fn pages() -> Router<App> {
@@ -143,6 +177,11 @@ fn pages() -> Router<App> {
         .route("/documents/{id}/original", get(ui::document::original))
         .route("/documents/{id}/delete", post(ui::deleted::delete))
         .route("/documents/{id}/restore", post(ui::deleted::restore))
+        .route("/mail", get(ui::mail::show))
+        .route("/mail/{id}", get(ui::message::show))
+        .route("/mail/{id}/html", get(ui::message::frame))
+        .route("/mail/{id}/files/{nth}", get(ui::message::file))
+        .route("/mail/{id}/thread", get(ui::thread::show))
         .route("/inbox", get(ui::feed::show))
         .route("/inbox/mine", get(ui::feed::mine))
         .route("/inbox/failed", get(ui::feed::failed))
@@ -167,6 +206,10 @@ fn pages() -> Router<App> {
         .route("/connections/accounts/{id}/key", post(ui::source::replace_key).limited(Limit::Connect))
         .route("/connections/accounts/{id}/every", post(ui::source::set_cadence))
         .route("/connections/accounts/{id}/failures", post(ui::source::decide))
+        .route("/connections/accounts/{id}/checks", post(ui::mailbox_acts::checks))
+        .route("/connections/accounts/{id}/places", post(ui::mailbox_acts::places))
+        .route("/connections/accounts/{id}/rules", post(ui::mailbox_acts::rules))
+        .route("/connections/accounts/{id}/let-in", post(ui::mailbox_acts::let_in))
         .route("/connections/accounts/{id}/{action}", post(ui::source::act))
         .route("/connections/files", get(ui::files::show))
         .route("/connections/files", post(ui::files::add).limited(Limit::Document))
@@ -193,6 +236,7 @@ fn pages() -> Router<App> {
         .route("/settings/sessions", get(ui::sessions::show))
         .route("/settings/sessions/{id}/end", post(ui::sessions::end_one))
         .route("/connections/webhooks", get(ui::channels::show).post(ui::new_channel::create))
+        .route("/connections/webhooks/new/gmail", get(ui::mail_channel::form).post(ui::mail_channel::create))
         .route("/connections/webhooks/new/{provider}", get(ui::new_channel::show))
         .route("/connections/webhooks/{id}", get(ui::channel::show).post(ui::channel::change))
         .route("/connections/webhooks/{id}/reveal", get(ui::channel::show).post(ui::channel::reveal))
@@ -206,6 +250,9 @@ fn pages() -> Router<App> {
         .route("/system/schedules", get(ui::schedules::show))
         .route("/settings/keys", get(ui::keys::show).post(ui::keys::create))
         .route("/settings/keys/{id}/revoke", post(ui::keys::revoke))
+        .route("/settings/assistants", get(ui::assistants::show))
+        .route("/settings/assistants/use", get(ui::use_with::show).post(ui::use_with::make))
+        .route("/settings/assistants/{id}/revoke", post(ui::assistants::revoke))
         .route("/settings/spend", get(ui::spend::show))
         .route("/settings/retention", get(ui::retention::show))
         .route("/api", get(ui::reference::show))

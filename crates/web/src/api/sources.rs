@@ -10,7 +10,7 @@ use domain::{JobKind, Secret, SourceId, SourceStatus, Transport};
 use engine::Env;
 use engine::pull::connect::ConnectError;
 use engine::pull::jobs::Asked;
-use engine::pull::words;
+use engine::pull::words::{self, changes};
 use engine::sources::{self, NewSource};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -52,6 +52,14 @@ pub struct Source {
     next_sync_at: Option<DateTime<Utc>>,
     last_successful_sync_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
+    /// How the changes of a mailbox come in, in words; null for other sources, and while it is not read.
+    changes: Option<String>,
+    /// Until when the provider of a mailbox tells of its changes; null while it does not.
+    subscription_expires_at: Option<DateTime<Utc>>,
+    /// The time at which that is renewed.
+    subscription_renewal_at: Option<DateTime<Utc>>,
+    /// When something was last heard of a mailbox.
+    last_notice_at: Option<DateTime<Utc>>,
     /// The number of its documents.
     documents: i64,
     /// Records that could not be read, and nobody has decided about.
@@ -76,7 +84,12 @@ impl From<words::Trouble> for InWords {
 impl Source {
     pub fn new(env: &Env, source: store::sources::Source) -> Self {
         let who = env.providers.label(&source.provider);
+        let told = changes::until(&source, env.clock.now());
         Self {
+            changes: changes::changes(env, &source),
+            subscription_expires_at: told.map(|(until, _)| until),
+            subscription_renewal_at: told.and_then(|(_, renewal)| renewal),
+            last_notice_at: source.last_notice_at,
             trouble: words::of_source(who, &source).map(InWords::from),
             id: source.id,
             provider: source.provider,

@@ -28,7 +28,8 @@ pub(super) struct AlertRow {
     pub todo: Vec<(bool, String)>,
     /// A link that acts, or leads to where one acts.
     pub link: Option<(String, String)>,
-    pub can_retry: bool,
+    /// The words on the button that acts on all of them.
+    pub retry: Option<&'static str>,
     /// Each of several, with its own link.
     pub each: Vec<(String, Option<(String, String)>)>,
 }
@@ -56,7 +57,7 @@ impl AlertRow {
                 true => group.findings.first().and_then(link),
                 false => all(group.kind).map(|(href, label)| (href.to_owned(), label.to_owned())),
             },
-            can_retry: group.can_retry,
+            retry: group.retry,
             each: if is_one { Vec::new() } else { group.findings.iter().map(each).collect() },
         }
     }
@@ -70,7 +71,7 @@ fn place(kind: &str, subject: &str) -> Option<(String, &'static str)> {
         "worker_dead" | "worker_stalled" | "no_worker" => ("/system/workers".to_owned(), "Workers"),
         "schedule_late" | "schedule_failing" => ("/system/schedules".to_owned(), "Schedules"),
         "channel_refuses" => (format!("/connections/webhooks/{subject}#refusals"), "What it refused"),
-        "source_reconnect" | "source_error" => (format!("/connections/accounts/{subject}"), "Open it"),
+        "source_reconnect" | "source_error" | "mail_differs" => (format!("/connections/accounts/{subject}"), "Open it"),
         "sync_failed" => (format!("/jobs/{subject}"), "Open it"),
         "memory_model" | "memory_stuck" => ("/settings/spend#model".to_owned(), "Search model"),
         "budget_spent" | "embedding_price" => ("/settings/spend".to_owned(), "Spend"),
@@ -87,7 +88,7 @@ fn all(kind: &str) -> Option<(&'static str, &'static str)> {
         "worker_dead" | "worker_stalled" => ("/system/workers", "Workers"),
         "schedule_late" | "schedule_failing" => ("/system/schedules", "Schedules"),
         "channel_refuses" => ("/connections/webhooks", "Webhooks"),
-        "source_reconnect" | "source_error" | "sync_failed" | "provider_client" => {
+        "source_reconnect" | "source_error" | "sync_failed" | "provider_client" | "mail_differs" => {
             ("/connections/accounts", "Accounts")
         }
         _ => return None,
@@ -102,6 +103,7 @@ fn sentence(text: &str) -> String {
 flashes! {
     Flash {
         Retried = "retried": "Everything that was given up is being tried again.",
+        Fetched = "fetched": "These letters are being read. Their days are counted again after it.",
         Part = "part": "A part of it is being tried again. Press Retry all once more for the rest.",
         Moved = "moved": "Nothing was left to try again.",
         Dismissed = "dismissed": "Dismissed for a day. It is shown again earlier if it goes away and comes back.",
@@ -125,6 +127,7 @@ pub(crate) async fn act(
         "retry" => match findings::retry(&app.env, &caller, &kind).await? {
             0 => Flash::Moved,
             n if n >= findings::MOST_AT_ONCE => Flash::Part,
+            _ if kind == "mail_differs" => Flash::Fetched,
             _ => Flash::Retried,
         },
         "dismiss" => gone_is(findings::dismiss(&app.env, &caller, &kind).await, Flash::Dismissed)?,

@@ -250,7 +250,7 @@ addEventListener("click", (click) => {
   if (copier) {
     navigator.clipboard.writeText(copier.dataset.copy).then(
       () => (copier.textContent = "Copied"),
-      () => copier.previousElementSibling?.select(),
+      () => copier.previousElementSibling?.select?.(),
     );
     setTimeout(() => (copier.textContent = "Copy"), 2000);
   }

@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::activities::Row;
 use super::channels::{Flash, HERE, Owner, given, owners, state};
 use super::layout::Layout;
+use super::mail_channel;
 use super::text::{Badge, When, with_code};
 use super::walk::{Check, Shown, StepView, Told, masked, steps};
 use super::{Posted, Visitor, html};
@@ -118,6 +119,10 @@ pub(crate) async fn show(
     Path(id): Path<Uuid>,
     Query(query): Query<ChannelQuery>,
 ) -> Result<Response, ApiError> {
+    let standing = engine::mail::channel::get(&app.env, &visitor, ChannelId(id)).await?;
+    if standing.is_on_mailbox() {
+        return mail_channel::page(&app, &visitor, standing, query.done).await;
+    }
     page(&app, &visitor, ChannelId(id), &query, false).await
 }
 
@@ -300,6 +305,8 @@ pub(crate) struct ChangeForm {
     require_ip: Option<String>,
     /// Only on the page of a provider that is known by its address.
     ranges: Option<String>,
+    /// Only on the page of a channel on a mailbox.
+    query: Option<String>,
 }
 
 pub(crate) async fn change(
@@ -313,7 +320,7 @@ pub(crate) async fn change(
             let ranges: Vec<String> =
                 text.split([',', ' ', '\n', '\r']).filter(|range| !range.is_empty()).map(str::to_owned).collect();
             let ranges = (!ranges.is_empty()).then_some(ranges);
-            Some(Settings { require_ip: form.require_ip.is_some(), ranges })
+            Some(Settings { require_ip: form.require_ip.is_some(), ranges, ..Settings::default() })
         }
         None => None,
     };
@@ -323,6 +330,7 @@ pub(crate) async fn change(
         max_per_minute: Some(form.max_per_minute),
         auto_create_contacts: Some(form.auto_create_contacts.is_some()),
         settings,
+        query: form.query,
     };
     let here = format!("{HERE}/{id}");
     match change_to(&app, &caller, ChannelId(id), change).await {

@@ -7,6 +7,7 @@ use domain::shown::{clipped, plural};
 use domain::{ChannelId, Scope, Secret};
 use engine::ActError;
 use engine::intake::providers;
+use engine::mail::channel::LABEL;
 use engine::pull::guide::Mark;
 use serde::Deserialize;
 use store::channels::{self, Channel};
@@ -60,6 +61,8 @@ struct Card {
     href: String,
     name: String,
     kind: String,
+    /// Letters are its events.
+    is_on_mailbox: bool,
     badge: Badge,
     is_active: bool,
     made: Moment,
@@ -67,6 +70,17 @@ struct Card {
     owner: String,
     refused: String,
     mark: Option<Mark>,
+}
+
+/// The kind of a channel for people, and its mark. One of a newer version's provider is called by its code.
+pub(super) fn kind(app: &App, channel: &Channel) -> (String, Option<Mark>) {
+    if channel.settings.source_id.is_some() {
+        let provider = app.env.providers.named(&channel.provider_code).ok();
+        return (LABEL.to_owned(), provider.map(|provider| provider.guide.mark));
+    }
+    let spec = app.env.channel_providers.find(&channel.provider_code).ok();
+    let label = spec.map_or(channel.provider_code.as_str(), |spec| spec.label);
+    (label.to_owned(), spec.map(|spec| spec.guide.mark))
 }
 
 pub(super) fn state(is_active: bool) -> Badge {
@@ -115,12 +129,12 @@ pub(crate) async fn show(
     let (all, refusing, people) = loaded.await?;
     let card = |channel: &Channel| {
         let refused = refusing.iter().find(|refusing| refusing.channel_id == channel.id);
-        // A channel of a newer version's provider is listed by its code.
-        let spec = app.env.channel_providers.find(&channel.provider_code).ok();
+        let (kind, mark) = kind(&app, channel);
         Card {
             href: format!("{HERE}/{}", channel.id),
             name: clipped(&channel.name, 100),
-            kind: spec.map_or(channel.provider_code.as_str(), |spec| spec.label).to_owned(),
+            kind,
+            is_on_mailbox: channel.settings.source_id.is_some(),
             badge: state(channel.is_active),
             is_active: channel.is_active,
             made: Moment { at: channel.created_at, form: Form::Day },
@@ -132,7 +146,7 @@ pub(crate) async fn show(
             refused: refused
                 .map(|refused| format!("{} in the last ten minutes", plural(refused.n, "refusal", "refusals")))
                 .unwrap_or_default(),
-            mark: spec.map(|spec| spec.guide.mark),
+            mark,
         }
     };
     let specs = app.env.channel_providers.all();

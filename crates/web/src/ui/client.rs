@@ -268,7 +268,8 @@ impl TimeRow {
     fn new(dated: &Dated, now: DateTime<Utc>) -> Self {
         let href = match ActivityId::from_external_id(&dated.external_id) {
             Some(activity) => format!("/activities/{activity}"),
-            None => format!("/documents/{}", dated.id),
+            None => super::mail::page_of(&dated.document_type, dated.id)
+                .unwrap_or_else(|| format!("/documents/{}", dated.id)),
         };
         let title = dated.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
         Self {

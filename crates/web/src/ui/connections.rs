@@ -6,10 +6,11 @@ use axum::response::{IntoResponse, Response};
 use domain::Scope;
 use domain::shown::{clipped, plural};
 use engine::intake::providers;
+use engine::mail::channel::{CODE, is_let_go};
 use serde::Deserialize;
 use store::channels::{self, Channel};
 
-use super::channels::{HERE as WEBHOOKS, state};
+use super::channels::{HERE as WEBHOOKS, kind, state};
 use super::gallery::{Shelf, shelves};
 use super::layout::Layout;
 use super::sources::SourceCard;
@@ -69,17 +70,17 @@ pub(crate) async fn show(
     let (listed, refusing) = loaded.await?;
     let row = |channel: &Channel| {
         let refused = refusing.iter().find(|refusing| refusing.channel_id == channel.id);
-        let spec = app.env.channel_providers.find(&channel.provider_code).ok();
         WebhookRow {
             href: format!("{WEBHOOKS}/{}", channel.id),
             name: clipped(&channel.name, 100),
-            kind: spec.map_or(channel.provider_code.as_str(), |spec| spec.label).to_owned(),
+            kind: kind(&app, channel).0,
             badge: state(channel.is_active),
             refused: refused.map(|refused| plural(refused.n, "refusal", "refusals")).unwrap_or_default(),
         }
     };
     let asked = clipped(query.q.trim(), 100);
-    let shelves = shelves(&app, &asked);
+    let has_gmail = watched.iter().any(|watched| watched.source.provider == CODE && !is_let_go(&watched.source));
+    let shelves = shelves(&app, &asked, has_gmail);
     let page = ConnectionsPage {
         layout: Layout::new(&visitor, now, "Connections", HERE),
         accounts: watched.iter().map(|watched| SourceCard::new(&app, watched, now)).collect(),

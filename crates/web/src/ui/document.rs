@@ -46,6 +46,8 @@ struct DocumentPage {
     is_activity: bool,
     csrf: String,
     facts: Vec<Fact>,
+    /// The page of the message that it is.
+    mail: Option<String>,
     /// The page of the client that it is a record of.
     client: Option<String>,
     /// Its tombstone, and nothing else.
@@ -86,13 +88,13 @@ struct ChunkRow {
 }
 
 /// A step that happened or will happen.
-struct Step {
+pub(super) struct Step {
     /// Drawn as done, waiting or wrong.
-    tone: &'static str,
-    what: String,
-    times: Vec<When>,
-    detail: String,
-    facts: Vec<String>,
+    pub tone: &'static str,
+    pub what: String,
+    pub times: Vec<When>,
+    pub detail: String,
+    pub facts: Vec<String>,
 }
 
 pub(crate) async fn show(
@@ -127,6 +129,7 @@ pub(crate) async fn show(
         is_activity: is_activity(&document),
         csrf: visitor.csrf(),
         facts: facts(&document, now),
+        mail: super::mail::page_of(&document.document_type, document.id),
         client,
         is_deleted: document.deleted_at.is_some(),
         is_live: document.deleted_at.is_none() && (document.is_pending() || !is_settled),
@@ -261,7 +264,7 @@ fn title(document: &Document) -> String {
     }
 }
 
-fn state(document: &Document) -> (Badge, &'static str) {
+pub(super) fn state(document: &Document) -> (Badge, &'static str) {
     if document.removed_at.is_some() {
         return (
             Badge("deleted"),
@@ -321,7 +324,12 @@ fn language(lang: &str) -> String {
     }
 }
 
-fn steps(document: &Document, n_embedded: usize, activity: Option<&Activity>, now: DateTime<Utc>) -> Vec<Step> {
+pub(super) fn steps(
+    document: &Document,
+    n_embedded: usize,
+    activity: Option<&Activity>,
+    now: DateTime<Utc>,
+) -> Vec<Step> {
     let step = |tone, what: String, at: Option<DateTime<Utc>>| Step {
         tone,
         what,

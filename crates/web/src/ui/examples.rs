@@ -70,6 +70,8 @@ mod tests {
             text: text.into(),
             n_chunks: 1,
             is_embedded: true,
+            status: domain::DocumentStatus::default(),
+            skip_reason: None,
             created_at: DateTime::UNIX_EPOCH,
             updated_at: DateTime::UNIX_EPOCH,
         };

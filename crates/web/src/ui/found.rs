@@ -57,6 +57,8 @@ pub(super) struct HitCard {
     /// The client that it is a record of.
     pub(super) client: Option<String>,
     pub(super) activity: Option<String>,
+    /// The page of the message that it is.
+    pub(super) message: Option<String>,
     pub(super) source_url: Option<String>,
     /// How often the text is there, if more than once.
     pub(super) times: String,
@@ -161,6 +163,7 @@ impl HitCard {
             href,
             client,
             activity: activity.map(|id| format!("/activities/{id}")),
+            message: super::mail::page_of(&hit.document_type, hit.document_id),
             source_url: hit.source_url,
             title: title(hit.title.as_deref(), &hit.external_id),
             kind: clipped(&document_type(&hit.document_type), 60),

@@ -1,6 +1,7 @@
 //! The gallery of everything that can be connected, and of what cannot yet, on shelves. All of it comes from the providers' descriptions.
 
 use engine::intake::ChannelSpec;
+use engine::mail::channel::CODE;
 use engine::pull::Provider;
 use engine::pull::guide::absent::{self, Absent, Way};
 use engine::pull::guide::{Group, Mark};
@@ -33,7 +34,7 @@ pub(super) struct Tile {
     pub text: Vec<(bool, String)>,
     /// The page that sets it up. None: it is not there yet.
     pub href: Option<String>,
-    /// `Account` or `Webhook`.
+    /// `Account`, `Webhook`, or `Events` for letters of an account.
     pub kind: &'static str,
     /// Links to what is there instead.
     pub instead: Vec<(String, &'static str)>,
@@ -49,15 +50,19 @@ pub(super) fn of_provider(provider: Provider) -> String {
 
 /// The page that adds a channel.
 pub(super) fn of_channel(spec: &ChannelSpec) -> String {
-    format!("{}/new/{}", channels::HERE, spec.code)
+    of_channel_code(spec.code)
 }
 
-/// All shelves. What does not fit all words of the question is there and hidden, so that the page's script can show it.
-pub(super) fn shelves(app: &App, asked: &str) -> Vec<Shelf> {
+fn of_channel_code(code: &str) -> String {
+    format!("{}/new/{code}", channels::HERE)
+}
+
+/// All shelves. `has_gmail`: there is a mailbox whose letters can be events. What does not fit all words of the question is there and hidden, so that the page's script can show it.
+pub(super) fn shelves(app: &App, asked: &str, has_gmail: bool) -> Vec<Shelf> {
     let asked = asked.to_lowercase();
     let mut shelves: Vec<Shelf> =
         Group::ALL.iter().map(|group| Shelf { label: group.label(), tiles: Vec::new() }).collect();
-    for (group, mut tile) in tiles(app) {
+    for (group, mut tile) in tiles(app, has_gmail) {
         tile.is_hidden = !asked.split_whitespace().all(|word| tile.words.contains(word));
         if let Some(shelf) = shelves.iter_mut().find(|shelf| shelf.label == group.label()) {
             shelf.tiles.push(tile);
@@ -68,7 +73,7 @@ pub(super) fn shelves(app: &App, asked: &str) -> Vec<Shelf> {
 }
 
 /// Everything, what is there before what is not.
-fn tiles(app: &App) -> Vec<(Group, Tile)> {
+fn tiles(app: &App, has_gmail: bool) -> Vec<(Group, Tile)> {
     let mut tiles = Vec::new();
     for provider in app.env.providers.all().iter().copied() {
         let guide = &provider.guide;
@@ -84,6 +89,12 @@ fn tiles(app: &App) -> Vec<(Group, Tile)> {
                 guide.also,
             ),
         ));
+    }
+    if has_gmail && let Ok(provider) = app.env.providers.named(CODE) {
+        let (guide, href) = (&provider.guide, of_channel_code(CODE));
+        let brings = "New messages of a connected mailbox, as events for agents";
+        let label = "Letters of a Gmail mailbox";
+        tiles.push((guide.group, tile(label, guide.mark, brings, "Events", href, guide.group, "mail email letters")));
     }
     for spec in app.env.channel_providers.all().iter().copied() {
         let guide = &spec.guide;

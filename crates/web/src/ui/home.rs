@@ -100,12 +100,12 @@ pub(crate) async fn show(
 
 impl WebhookLine {
     fn new(app: &App, channel: &Channel) -> Self {
-        let spec = app.env.channel_providers.find(&channel.provider_code).ok();
-        let label = spec.map_or(channel.provider_code.as_str(), |spec| spec.label);
+        let (label, _) = channels::kind(app, channel);
+        let is_plain = label.ends_with("webhook") || channel.settings.source_id.is_some();
         Self {
             href: format!("{}/{}", channels::HERE, channel.id),
             name: clipped(&channel.name, 100),
-            kind: if label.ends_with("webhook") { label.to_owned() } else { format!("{label} webhook") },
+            kind: if is_plain { label } else { format!("{label} webhook") },
             badge: channels::state(channel.is_active),
             is_active: channel.is_active,
         }

@@ -26,6 +26,12 @@ const NAV: &[Section] = &[
         ],
     },
     Section {
+        label: "Mail",
+        icon: "mail",
+        is_below: false,
+        pages: &[Page::new("/mail", "Mail", "e-mails messages mailboxes conversations threads letters")],
+    },
+    Section {
         label: "Clients",
         icon: "clients",
         is_below: false,
@@ -71,6 +77,8 @@ const NAV: &[Section] = &[
             Page::new("/settings/people", "People", "team members roles owners invite"),
             Page::new("/settings/sessions", "Sessions", "browsers sign in devices"),
             Page::new("/settings/keys", "Keys", "tokens scopes").seen_by(SeenBy::Managers),
+            Page::new("/settings/assistants", "Assistants", "mcp oauth connected claude chatgpt calls"),
+            Page::new("/settings/assistants/use", "Use with…", "mcp set up claude chatgpt cursor vs code codex"),
             Page::new("/settings/spend", "Spend", "cost budget search model"),
             Page::new("/settings/retention", "Retention", "kept deleted"),
             Page::new("/settings/forgotten", "Forgotten", "removed erased"),

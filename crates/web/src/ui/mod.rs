@@ -5,6 +5,7 @@ pub(crate) mod add;
 pub(crate) mod alerts;
 pub(crate) mod ask;
 pub(crate) mod assets;
+pub(crate) mod assistants;
 mod card;
 pub(crate) mod channel;
 pub(crate) mod channels;
@@ -15,6 +16,7 @@ pub(crate) mod client_acts;
 pub(crate) mod clients;
 pub(crate) mod connect;
 pub(crate) mod connections;
+pub(crate) mod consent;
 pub(crate) mod contact;
 pub(crate) mod contacts;
 pub(crate) mod dead_letters;
@@ -38,6 +40,11 @@ pub(crate) mod job;
 pub(crate) mod keys;
 pub(crate) mod lane;
 mod layout;
+pub(crate) mod mail;
+pub(crate) mod mail_channel;
+pub(crate) mod mailbox;
+pub(crate) mod mailbox_acts;
+pub(crate) mod message;
 pub(crate) mod moved;
 pub(crate) mod new_channel;
 pub(crate) mod nodes;
@@ -59,6 +66,8 @@ pub(crate) mod spend;
 mod start;
 pub(crate) mod tenants;
 mod text;
+pub(crate) mod thread;
+pub(crate) mod use_with;
 mod walk;
 pub(crate) mod workers;
 
@@ -93,7 +102,7 @@ impl Visitor {
     pub fn csrf(&self) -> String {
         match &self.0.credential {
             Credential::Session(session) => origin::csrf_token(session),
-            Credential::Key(_) => String::new(),
+            Credential::Key(_) | Credential::Assistant(_) => String::new(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use domain::shown::{clipped, interval, number, shown_lines};
@@ -13,6 +13,7 @@ use engine::failures::{self, Again};
 use engine::pull::is_named;
 use engine::pull::jobs::Asked;
 use engine::pull::spec::Key;
+use engine::pull::words::changes::{changes, until};
 use engine::pull::words::facts::type_in_words;
 use engine::pull::words::{cadence, is_synced, next_sync, read_by};
 use engine::sources::{self, NewSource};
@@ -30,6 +31,7 @@ use super::flash::flashes;
 use super::flow::NewestRow;
 use super::job::{JobRow, spend};
 use super::layout::Layout;
+use super::mailbox::{self, MailboxPart, MailboxQuery};
 use super::sources::{EventRow, HERE, SourceCard, is_stopped, reconnect};
 use super::text::When;
 use super::{Posted, Visitor, html};
@@ -67,6 +69,8 @@ struct SourcePage {
     /// More than one of them can be read again.
     can_retry_all: bool,
     events: Vec<EventRow>,
+    /// The part that only a mailbox has.
+    mailbox: Option<MailboxPart>,
     may_act: bool,
     csrf: String,
 }
@@ -107,6 +111,8 @@ struct FailureRow {
 pub(crate) struct SourceQuery {
     #[serde(default)]
     done: Flash,
+    #[serde(flatten)]
+    mailbox: MailboxQuery,
 }
 
 flashes! {
@@ -125,6 +131,18 @@ flashes! {
         Nameless = "nameless": "It has no id to ask for it by: the next full sync tries it again.",
         Skipped = "skipped": "The record is left out.",
         Cadence = "cadence": "It is synced that often from now on.",
+        Counting = "counting": "Its provider is being asked. The days are counted in a moment.",
+        Fetching = "fetching": "What differs is being read. The day is counted again after it.",
+        Places = "places": "Saved. Everything is read again, in these places.",
+        NoPlace = "no-place": "Nothing was changed: at least one place is read. Pause the mailbox to read none.",
+        RuleOn = "rule-on": "It is on: it is asked about messages that come from now on.",
+        RuleOff = "rule-off": "It is off. What it has left out stays out until you let it in.",
+        RuleAdded = "rule-added": "It was added, and is asked about messages that come from now on.",
+        RuleRemoved = "rule-removed": "It was removed. What it has left out stays out until you let it in.",
+        NoRule = "no-rule": "Nothing was added: a rule has a name, and names senders or words of a subject.",
+        LetIn = "let-in": "It is let in, and read in a moment. No rule is asked about it any more.",
+        LetInSome = "let-in-some": "The latest 500 are let in. Ask for the others once these have come.",
+        NotNow = "not-now": "Nothing was done: the mailbox is not read now, or that is not possible for it.",
         Moved = "moved": "It had changed meanwhile, so nothing was done. This is how it is now.",
     }
 }
@@ -134,6 +152,7 @@ pub(crate) async fn show(
     visitor: Visitor,
     Path(id): Path<Uuid>,
     Query(query): Query<SourceQuery>,
+    headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (id, tenant_id) = (SourceId(id), visitor.tenant_id);
     let watched = sources::watch(&app.env, &visitor, Some(id)).await?.pop().ok_or(ApiError::NotFound("source"))?;
@@ -153,11 +172,13 @@ pub(crate) async fn show(
     let now = app.env.clock.now();
     let card = SourceCard::new(&app, &watched, now);
     let (source, may_act) = (&watched.source, visitor.may(Scope::Write) && !watched.is_being_forgotten);
+    let is_live = headers.get("x-requested-with").is_some_and(|by| by == "live");
+    let mailbox = mailbox::load(&app, &visitor, source, &query.mailbox, is_live).await?;
     let failures: Vec<FailureRow> = failed.iter().map(|failure| FailureRow::new(failure, now)).collect();
     html(&SourcePage {
         layout: Layout::new(&visitor, now, format!("{} · Accounts", clipped(&source.name, 60)), HERE),
         flash: query.done.in_words(),
-        facts: facts(source),
+        facts: facts(&app.env, source),
         times: times(source, now),
         cadences: cadences(source),
         can: Can::new(&app, source),
@@ -171,6 +192,7 @@ pub(crate) async fn show(
         can_retry_all: failures.iter().filter(|failure| failure.is_named && !failure.is_skipped).count() > 1,
         failures,
         events: events.iter().map(|event| EventRow::new(event, now)).collect(),
+        mailbox,
         may_act,
         csrf: visitor.csrf(),
         card,
@@ -197,12 +219,13 @@ impl Can {
     }
 }
 
-fn facts(source: &Source) -> Vec<(&'static str, String)> {
+fn facts(env: &Env, source: &Source) -> Vec<(&'static str, String)> {
     let account =
         source.account.as_deref().filter(|account| *account != source.name && source.transport != Transport::Fixtures);
     let account = account.map(|account| ("Account", clipped(account, 100)));
     let every = ("Synced every", interval(source.sync_every_secs as i64));
-    account.into_iter().chain([("Read", read_by(source).to_owned()), every]).collect()
+    let changes = changes(env, source).map(|changes| ("Changes", changes));
+    account.into_iter().chain([("Read", read_by(source).to_owned()), every]).chain(changes).collect()
 }
 
 fn times(source: &Source, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
@@ -211,6 +234,9 @@ fn times(source: &Source, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
         ("Last synced", source.last_successful_sync_at),
         ("Next sync", next_sync(source, now)),
         ("Token valid until", source.token_expires_at),
+        ("Told of changes until", until(source, now).map(|(until, _)| until)),
+        ("Renewed next", until(source, now).and_then(|(_, renewal)| renewal)),
+        ("Last notice", source.last_notice_at),
     ];
     times.into_iter().filter_map(|(label, at)| Some((label, When::new(at?, now)))).collect()
 }

@@ -118,10 +118,7 @@ fn explained(app: &App, source: &Source, health: words::Health) -> words::Health
 
 /// Whether only a person can get it going again, by connecting it anew.
 pub(super) fn is_stopped(source: &Source) -> bool {
-    matches!(
-        source.status,
-        SourceStatus::TokenRefreshFailed | SourceStatus::SubscriptionExpired | SourceStatus::Disconnected
-    )
+    matches!(source.status, SourceStatus::TokenRefreshFailed | SourceStatus::Disconnected)
 }
 
 /// The address at which a person allows a source again on the provider's own pages. None: it is connected by a key, or our app is not set up.
@@ -288,6 +285,11 @@ pub(super) mod tests {
             next_sync_at: None,
             last_successful_sync_at: Some(now()),
             created_at: now(),
+            subscription_expires_at: None,
+            subscription_due_at: None,
+            subscription_trouble: None,
+            provider_subscription_id: None,
+            last_notice_at: None,
             n_documents: 3,
             n_failures: 0,
             live_job: None,
@@ -361,7 +363,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_only_a_person_gets_going_is_reconnected() {
-        let stopped = [SourceStatus::TokenRefreshFailed, SourceStatus::SubscriptionExpired, SourceStatus::Disconnected];
+        let stopped = [SourceStatus::TokenRefreshFailed, SourceStatus::Disconnected];
         for status in SourceStatus::ALL.iter().copied() {
             assert_eq!(is_stopped(&source(status, None)), stopped.contains(&status), "{status}");
         }

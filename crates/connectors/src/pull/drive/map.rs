@@ -87,7 +87,7 @@ pub(super) fn item(raw: RawItem) -> Item {
     }
     let title = record::said(&raw.payload, "/name");
     let text = record::said(&raw.payload, "/text").unwrap_or_default();
-    Item { raw, title, text, mentions: Vec::new() }
+    Item { raw, title, text, mentions: Vec::new(), letter: None }
 }
 
 #[cfg(test)]

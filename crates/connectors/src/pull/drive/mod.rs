@@ -1,7 +1,6 @@
 //! Reads Google's documents and sheets by Drive's REST API. A full pass lists them, newest first. A delta follows the feed of changes,
 //! which tells of removals too.
 
-mod complaint;
 mod export;
 mod guide;
 mod map;

@@ -4,26 +4,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::complaint::complaint;
 use super::{AT_ONCE, Drive, guide, map, tools};
 use crate::Http;
+use crate::pull::google::{self, AUTHORIZE_URL, CLIENT_ID, CLIENT_SECRET, TOKEN_URL};
 use crate::pull::http::Api;
 use crate::pull::settings::{Setting, Settings};
-use crate::pull::spec::{ClientProof, FirstSync, Kind, Labels, Mcp, Oauth, ProviderSpec, Sample};
+use crate::pull::spec::{FirstSync, Kind, Labels, Mcp, ProviderSpec, Sample};
 use crate::pull::{Connector, Limit};
 
 /// Drive counts in units. The cost of a method is not published, and the older allowance is in requests, so a request is one unit.
 pub(super) static REQUESTS: Limit = Limit { name: "google_drive", units: 12_000, per_secs: 60 };
 
-/// Our app at Google, which Google's other services share.
-static CLIENT_ID: Setting = Setting::text("GOOGLE_CLIENT_ID", None, "The id of your OAuth client at Google");
-static CLIENT_SECRET: Setting = Setting::secret("GOOGLE_CLIENT_SECRET", "Its secret");
 static API_URL: Setting =
     Setting::url("DRIVE_API_URL", Some("https://www.googleapis.com/drive/v3"), "Google Drive's API");
-static AUTHORIZE_URL: Setting =
-    Setting::url("GOOGLE_AUTHORIZE_URL", Some("https://accounts.google.com/o/oauth2/v2/auth"), "Where people allow it");
-static TOKEN_URL: Setting =
-    Setting::url("GOOGLE_TOKEN_URL", Some("https://oauth2.googleapis.com/token"), "Where its tokens come from");
 static MCP_URL: Setting = Setting::url(
     "DRIVE_MCP_URL",
     None,
@@ -40,19 +33,10 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     label: "Google Drive",
     brings: "Documents and sheets",
     settings: &[&CLIENT_ID, &CLIENT_SECRET, &API_URL, &AUTHORIZE_URL, &TOKEN_URL, &MCP_URL, &FIRST_SYNC_MAX],
-    oauth: Some(Oauth {
-        client_id: &CLIENT_ID,
-        client_secret: &CLIENT_SECRET,
-        authorize_url: &AUTHORIZE_URL,
-        token_url: &TOKEN_URL,
-        scopes: &["https://www.googleapis.com/auth/drive.readonly"],
-        // Without both, Google gives a refresh token the first time only.
-        authorize_query: &[("access_type", "offline"), ("prompt", "consent")],
-        client_proof: ClientProof::Form,
-        account_parameter: None,
-        refusal: |_, _| None,
-        setup: "in the Google Cloud console, enable the Drive API and make an OAuth client of the type Web application",
-    }),
+    oauth: Some(google::oauth(
+        &["https://www.googleapis.com/auth/drive.readonly"],
+        "in the Google Cloud console, enable the Drive API and make an OAuth client of the type Web application",
+    )),
     key: None,
     limits: &[&REQUESTS],
     document_types: &[map::DOC, map::SHEET],
@@ -84,7 +68,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         value: |_, _| None,
     },
     address_fields: &[],
-    complaint,
+    complaint: google::complaint,
     hidden_complaint: None,
     mcp: Some(Mcp {
         server: "Google Drive's MCP server",
@@ -93,6 +77,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         blanks: &[],
         limits: &[&REQUESTS],
     }),
+    mailbox: None,
     rest,
     guide: guide::GUIDE,
 };

@@ -109,6 +109,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         blanks: tools::BLANKS,
         limits: &[&GENERAL],
     }),
+    mailbox: None,
     rest,
     guide: guide::GUIDE,
 };

@@ -111,6 +111,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
         blanks: &[],
         limits: &[&SECOND, &MINUTE],
     }),
+    mailbox: None,
     rest,
     guide: guide::GUIDE,
 };

@@ -208,7 +208,7 @@ async fn a_pace_that_holds_requests_back_is_heard() {
     }
     let server = Server::start(|_| ok(json!({ "n": 7 }))).await;
     let token = Secret::new("canary-token-7f3a");
-    let account = Account { token: &token, account: "123", pace: &Never };
+    let account = Account { token: &token, account: "123", pace: &Never, places: &[] };
     let answer = api(&server.url, &hubspot::SPEC).get::<Told>(&account, &[&LIMIT], "/a", &[]).await;
     assert_eq!(short(&PullError::from(answer.expect_err("not yet"))), "wait: us asked us to wait 5 s");
     assert!(server.asked().is_empty());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use connectors::pull::{Account, Connector, Failed, Item, Page, PullError, is_named};
+use domain::mail::Place;
 use domain::{Fault, JobKind, Secret, SourceId, TenantId, Transport};
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -18,6 +19,10 @@ use crate::pull::{Paced, Provider};
 
 /// Pages fetched ahead.
 const AHEAD: usize = 4;
+/// The same of a mailbox, whose pages have the bytes of files.
+const AHEAD_OF_MAIL: usize = 1;
+/// Files that are written together. A page alone may have more.
+const MOST_FILE_BYTES: usize = 32 << 20;
 
 /// One source, as its provider is asked about it.
 #[derive(Clone)]
@@ -29,6 +34,8 @@ pub(super) struct Reader {
     pub transport: Transport,
     pub account: String,
     pub connector: Arc<dyn Connector>,
+    /// The places of a mailbox that are read.
+    pub places: Vec<Place>,
 }
 
 impl Reader {
@@ -44,7 +51,7 @@ impl Reader {
     }
 
     fn account<'a>(&'a self, token: &'a Token, pace: &'a Paced) -> Account<'a> {
-        Account { token: &token.access, account: &self.account, pace }
+        Account { token: &token.access, account: &self.account, pace, places: &self.places }
     }
 
     /// From where a delta that starts now would begin.
@@ -64,7 +71,8 @@ impl Reader {
 
     /// Fetches pages in a task of its own. It ends with the last page, with the first trouble, or when nobody wants more.
     pub fn pages(&self, kind: JobKind, checkpoint: &Checkpoint) -> Pages {
-        let (send, fetched) = mpsc::channel(AHEAD);
+        let ahead = if self.provider.mailbox.is_some() { AHEAD_OF_MAIL } else { AHEAD };
+        let (send, fetched) = mpsc::channel(ahead);
         let fetching = AssertUnwindSafe(self.clone().run(kind, checkpoint.clone(), send.clone())).catch_unwind();
         let task = tokio::spawn(async move {
             // Or nobody would hear of it, and the same would be asked for ever.
@@ -129,6 +137,12 @@ fn gone(names: &[String], items: &[Item], failed: &[Failed]) -> Vec<String> {
     names.iter().filter(is_gone).cloned().collect()
 }
 
+/// The bytes of files that a page holds in memory.
+fn file_bytes(page: &Page) -> usize {
+    let letters = page.items.iter().filter_map(|item| item.letter.as_deref());
+    letters.flat_map(|letter| &letter.files).filter_map(|file| file.content.as_ref()).map(bytes::Bytes::len).sum()
+}
+
 /// Pages on their way. Dropped, nobody fetches more.
 pub(super) struct Pages {
     fetched: mpsc::Receiver<Result<Page, Trouble>>,
@@ -136,19 +150,21 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Returns the pages that are fetched, up to so many records, and the error after them. Waits for the first page; none at the end.
+    /// Returns the pages that are fetched, up to so many records and [`MOST_FILE_BYTES`], and the error after them. Waits for the first page; none
+    /// at the end.
     pub async fn next(&mut self, most_items: usize) -> Option<(Vec<Page>, Option<Trouble>)> {
-        let (mut pages, mut n_items) = (Vec::new(), 0);
+        let (mut pages, mut n_items, mut n_bytes) = (Vec::new(), 0, 0);
         let mut next = Some(self.fetched.recv().await?);
         while let Some(fetched) = next.take() {
             match fetched {
                 Ok(page) => {
                     n_items += page.items.len();
+                    n_bytes += file_bytes(&page);
                     pages.push(page);
                 }
                 Err(trouble) => return Some((pages, Some(trouble))),
             }
-            if n_items < most_items {
+            if n_items < most_items && n_bytes < MOST_FILE_BYTES {
                 next = self.fetched.try_recv().ok();
             }
         }
@@ -164,7 +180,51 @@ impl Drop for Pages {
 
 #[cfg(test)]
 mod tests {
+    use connectors::pull::{RawItem, more};
+    use domain::mail::{Attachment, Letter};
+
     use super::*;
+
+    fn page(file: &bytes::Bytes) -> Page {
+        let file = Attachment {
+            part: "2".into(),
+            name: None,
+            media_type: "application/pdf".into(),
+            size_bytes: file.len() as u64,
+            content_id: None,
+            is_inline: false,
+            content: Some(file.clone()),
+            left_out: None,
+        };
+        let raw = RawItem {
+            external_id: "message:1".into(),
+            document_type: "gmail.message",
+            payload: Value::Null,
+            source_created_at: None,
+            source_updated_at: None,
+            is_deleted: false,
+        };
+        let letter = Letter { files: vec![file], ..Letter::default() };
+        let item = Item { raw, title: None, text: String::new(), mentions: Vec::new(), letter: Some(Box::new(letter)) };
+        more(vec![item], Vec::new(), Value::Null)
+    }
+
+    #[tokio::test]
+    async fn pages_are_written_together_as_far_as_their_files_are_not_too_large() {
+        let (large, small) = (bytes::Bytes::from(vec![0; MOST_FILE_BYTES]), bytes::Bytes::from_static(b"a"));
+        let (send, fetched) = mpsc::channel(8);
+        for file in [&small, &small, &large, &small] {
+            assert!(send.send(Ok(page(file))).await.is_ok());
+        }
+        drop(send);
+        let mut pages = Pages { fetched, task: tokio::spawn(async {}).abort_handle() };
+        let mut n_pages = Vec::new();
+        while let Some((pages, trouble)) = pages.next(500).await {
+            assert!(trouble.is_none());
+            n_pages.push(pages.len());
+        }
+        assert_eq!(n_pages, [3, 1]);
+    }
 
     #[test]
     fn what_may_be_there_is_not_gone() {

@@ -8,12 +8,14 @@ mod write;
 
 use std::time::{Duration, Instant};
 
-use connectors::pull::{Page, PullError};
+use chrono::{DateTime, TimeDelta, Utc};
+use connectors::pull::{Page, PullError, Reach, last, more};
 use domain::{Fault, JobId, JobKind, JobStatus, SourceId, SourceStatus, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::crash::{self, Point};
 use store::jobs::{self, Job, Progress};
+use store::mail::letters;
 use store::sources::{self, Source, Tone};
 use store::{failures, gates};
 
@@ -21,6 +23,7 @@ use self::fetch::Reader;
 use crate::Env;
 use crate::lanes::client_facts::ClientFactsOf;
 use crate::lanes::queue_of;
+use crate::mail::{self, check, pending, subscriptions};
 use crate::pull::jobs::next_sync;
 use crate::pull::tokens::{NoToken, Token};
 use crate::work::{Lane, Lease, Outcome};
@@ -33,6 +36,9 @@ const MOST_ITEMS: usize = 500;
 const MOST_FORGOTTEN: i64 = 5_000;
 /// A provider that loses our place oftener than that in one job is not well.
 const MOST_RESTARTS: u32 = 3;
+
+/// Providers tell of changes that their own lists do not have yet.
+const LAG: TimeDelta = TimeDelta::seconds(20);
 
 /// The name under which an unreadable answer is kept, among the records that could not be read, until a job comes to its end.
 const UNREADABLE: &str = "answer";
@@ -56,6 +62,10 @@ struct Checkpoint {
     cursor: Option<Value>,
     /// The source was never read to the end: caps apply.
     is_first: bool,
+    /// Of a mailbox: a full pass that was capped has read all that came in from then on.
+    read_from: Option<DateTime<Utc>>,
+    /// The time at which the pass began.
+    began_at: Option<DateTime<Utc>>,
     /// The last document that was looked for.
     after: String,
     /// Just these records.
@@ -88,6 +98,7 @@ impl Lane for Ingest {
         let mut conn = env.db.acquire().await?;
         let source = sources::load(&mut conn, tenant_id, self.source_id).await?;
         let job = jobs::get(&mut conn, tenant_id, self.job_id).await?;
+        let places = mail::settings::places(&mut conn, tenant_id, self.source_id).await?;
         drop(conn);
         let (Some(source), Some(job)) = (source, job) else { return Ok(Outcome::Cancel("its source is gone")) };
         if job.status.is_over() {
@@ -109,6 +120,7 @@ impl Lane for Ingest {
             transport,
             account: source.account.clone().unwrap_or_default(),
             connector,
+            places,
         };
         let run = Run { env, lease, tenant_id, source_id: self.source_id, job_id: self.job_id, reader, source, job };
         match run.go().await {
@@ -165,15 +177,19 @@ impl Run<'_> {
         if let Some(stopped) = self.stopped().await? {
             return Ok(stopped);
         }
+        let mut checkpoint: Checkpoint = serde_json::from_value(self.job.checkpoint_data.clone())
+            .map_err(|error| Fault::Malformed { what: format!("the checkpoint of job {}: {error}", self.job_id) })?;
         let mut effect = self.lease.begin_note(self.env).await?;
         let step = format!("asks {}", self.reader.provider.label);
         let is_begun = jobs::begin(&mut effect, self.env.clock.sql(), self.tenant_id, self.job_id, &step).await?;
+        if is_begun && self.is_mailbox() && checkpoint.items.is_empty() {
+            let since = self.job.started_at.filter(|_| checkpoint.phase != Phase::Begin);
+            pending::claim(self.env, &mut effect, self.whose(), since, self.lease.attempt()).await?;
+        }
         effect.commit().await?;
         if !is_begun {
             return Ok(Outcome::Cancel("the job is over"));
         }
-        let mut checkpoint: Checkpoint = serde_json::from_value(self.job.checkpoint_data.clone())
-            .map_err(|error| Fault::Malformed { what: format!("the checkpoint of job {}: {error}", self.job_id) })?;
         let mut kind = self.job.kind;
         let until = Instant::now() + TURN;
         loop {
@@ -182,7 +198,7 @@ impl Run<'_> {
                 Phase::Pull if !checkpoint.items.is_empty() => self.pull_items(kind, &mut checkpoint).await?,
                 Phase::Pull => self.pull(&mut kind, &mut checkpoint, until).await?,
                 Phase::Reconcile => self.reconcile(kind, &mut checkpoint).await?,
-                Phase::Finish => return self.finish(&checkpoint).await,
+                Phase::Finish => return self.finish(kind, &checkpoint).await,
             };
             if !is_going {
                 return self.interrupted().await;
@@ -191,6 +207,15 @@ impl Run<'_> {
                 return Ok(Outcome::Snooze(Duration::ZERO, "made room for other sources"));
             }
         }
+    }
+
+    /// Whether the provider of the source tells of changes.
+    fn is_mailbox(&self) -> bool {
+        self.reader.provider.mailbox.is_some()
+    }
+
+    fn whose(&self) -> (TenantId, SourceId) {
+        (self.tenant_id, self.source_id)
     }
 
     /// Whether a person paused it, or somebody keeps us away from the provider.
@@ -202,6 +227,12 @@ impl Run<'_> {
             _ => {}
         }
         let mut conn = self.env.db.acquire().await?;
+        if self.job.kind == JobKind::Push {
+            let (at, (tenant_id, source_id)) = (self.env.clock.sql(), self.whose());
+            if let Some(wait) = store::mail::pending::left_alone(&mut conn, at, tenant_id, source_id).await? {
+                return Ok(Some(Outcome::Snooze(wait, "what is told meanwhile is read with it")));
+            }
+        }
         let [breaker, account] = self.gates();
         let closed = gates::closed(&mut conn, self.env.clock.sql(), &[&breaker, &account]).await?;
         Ok(closed.first().map(|closed| {
@@ -210,20 +241,19 @@ impl Run<'_> {
         }))
     }
 
-    /// The gates: one for this tenant, closed while the provider fails, and one for this account, closed while the provider asks us to wait.
-    /// (A refusal of our own client matters only where a new token is needed: `tokens`.)
     fn gates(&self) -> [String; 2] {
-        [self.breaker(), format!("wait:{}", self.source_id)]
+        crate::pull::gates(self.tenant_id, self.reader.provider, self.source_id)
     }
 
     fn breaker(&self) -> String {
-        format!("breaker:{}:{}", self.tenant_id, self.reader.provider)
+        let [breaker, _] = self.gates();
+        breaker
     }
 
     /// A delta needs a place to start from; a full pass takes the next delta's before it reads anything.
     async fn prepare(&self, kind: &mut JobKind, checkpoint: &mut Checkpoint) -> Result<bool, Trouble> {
         if checkpoint.items.is_empty() {
-            let cursor = self.source.cursors.clone().filter(|_| *kind == JobKind::Delta);
+            let cursor = self.source.cursors.clone().filter(|_| matches!(*kind, JobKind::Delta | JobKind::Push));
             checkpoint.cursor = match cursor {
                 Some(cursor) => Some(cursor),
                 None => {
@@ -232,6 +262,7 @@ impl Run<'_> {
                 }
             };
         }
+        checkpoint.began_at = Some(self.env.clock.now());
         checkpoint.is_first = self.source.last_successful_sync_at.is_none();
         checkpoint.phase = Phase::Pull;
         Ok(true)
@@ -283,7 +314,7 @@ impl Run<'_> {
             [] => Checkpoint { phase: Phase::Finish, ..checkpoint.clone() },
             later => Checkpoint { items: later.to_vec(), ..checkpoint.clone() },
         };
-        let page = Page { items, failed, next: Value::Null, more: false, note: None };
+        let page = last(items, failed, Value::Null);
         let is_going = self.commit(kind, &after, vec![page], gone).await?;
         *checkpoint = after;
         Ok(is_going)
@@ -294,7 +325,15 @@ impl Run<'_> {
         let mut conn = self.env.db.acquire().await?;
         let (types, after) = (self.reader.connector.document_types(), checkpoint.after.as_str());
         let most = i64::try_from(self.reader.connector.find_max()).unwrap_or(1);
-        let unseen = jobs::unseen(&mut conn, self.tenant_id, self.source_id, self.job_id, types, after, most).await?;
+        let (tenant_id, source_id, job_id) = (self.tenant_id, self.source_id, self.job_id);
+        let unseen = match &self.reader.provider.mailbox {
+            // Files go with their letters, and letters without a document are letters, too.
+            Some(mailbox) => {
+                let of_job = (source_id, job_id);
+                letters::unseen(&mut conn, tenant_id, of_job, mailbox.message_type, after, most).await?
+            }
+            None => jobs::unseen(&mut conn, tenant_id, source_id, job_id, types, after, most).await?,
+        };
         drop(conn);
         let Some(last) = unseen.last() else {
             checkpoint.phase = Phase::Finish;
@@ -303,7 +342,7 @@ impl Run<'_> {
         let after = Checkpoint { after: last.clone(), ..checkpoint.clone() };
         let (items, failed, gone) = self.reader.find(&unseen).await?;
         self.proved().await?;
-        let page = Page { items, failed, next: Value::Null, more: true, note: None };
+        let page = more(items, failed, Value::Null);
         let is_going = self.commit(kind, &after, vec![page], gone).await?;
         *checkpoint = after;
         Ok(is_going)
@@ -369,20 +408,37 @@ impl Run<'_> {
     }
 
     /// The last commit: the cursor, the job's end, the next sync, the message that derives clients, and the end of its own message.
-    async fn finish(&self, checkpoint: &Checkpoint) -> Result<Outcome, Trouble> {
+    async fn finish(&self, kind: JobKind, checkpoint: &Checkpoint) -> Result<Outcome, Trouble> {
         let mut effect = self.lease.begin(self.env).await?;
         let (at, now, tenant_id, source_id) =
             (self.env.clock.sql(), self.env.clock.now(), self.tenant_id, self.source_id);
         if checkpoint.items.is_empty() {
             sources::finish_pass(&mut effect, at, tenant_id, source_id, checkpoint.cursor.as_ref()).await?;
-            if self.source.next_sync_at.is_none_or(|next| next <= now) {
-                let next = next_sync(now, self.source.sync_every_secs, source_id);
+            // As it is by now: its subscription may have been made or lost while we were reading. Its row is locked.
+            let source = sources::load(&mut effect, tenant_id, source_id).await?;
+            let source = source.as_ref().unwrap_or(&self.source);
+            // A mailbox that is told of is looked at again when it has been silent for a while.
+            let is_heard = subscriptions::is_heard(source, now);
+            if is_heard || source.next_sync_at.is_none_or(|next| next <= now) {
+                let mut next = next_sync(now, subscriptions::sync_every_secs(self.env, source), source_id);
+                if self.job.kind == JobKind::Push && jobs::is_empty(&mut effect, tenant_id, self.job_id).await? {
+                    next = next.min(now + LAG); // what was told of is not in the provider's list yet
+                }
                 sources::set_next_sync(&mut effect, tenant_id, source_id, Some(next)).await?;
+            }
+            if kind == JobKind::Full && self.reader.provider.mailbox.is_some() {
+                check::after_full(self.env, &mut effect, tenant_id, source_id, checkpoint.read_from).await?;
             }
         }
         jobs::end(&mut effect, at, tenant_id, self.job_id, JobStatus::Completed, None).await?;
         failures::clear(&mut effect, tenant_id, source_id, &[UNREADABLE]).await?;
-        queue_of::<ClientFactsOf>().send(&mut effect, tenant_id, &[ClientFactsOf { source_id }]).await?;
+        if self.is_mailbox() {
+            if checkpoint.items.is_empty() {
+                pending::finish(self.env, &mut effect, self.whose()).await?;
+            }
+        } else {
+            queue_of::<ClientFactsOf>().send(&mut effect, tenant_id, &[ClientFactsOf { source_id }]).await?;
+        }
         if self.job.error_details.as_array().is_some_and(|troubles| !troubles.is_empty()) {
             let what = "Recovered: the sync went on where it had stopped, and came to its end";
             sources::tell(&mut effect, at, tenant_id, source_id, Some(self.job_id), Tone::Good, what).await?;
@@ -399,8 +455,21 @@ impl Checkpoint {
         let here = self.clone();
         match (last.more, kind) {
             (true, _) => Self { place: Some(last.next.clone()), ..here },
-            (false, JobKind::Full) => Self { place: None, phase: Phase::Reconcile, ..here },
+            (false, JobKind::Full) => {
+                // A provider that tells its changes only from the end of a pass names the cursor there.
+                let cursor = Some(last.next.clone()).filter(|next| !next.is_null()).or(here.cursor.clone());
+                Self { place: None, phase: Phase::Reconcile, cursor, read_from: self.reach(last), ..here }
+            }
             (false, _) => Self { place: None, phase: Phase::Finish, cursor: Some(last.next.clone()), ..here },
+        }
+    }
+
+    /// From when on a full pass has read every letter. A pass that was capped has at least not missed what came in since it began.
+    fn reach(&self, last: &Page) -> Option<DateTime<Utc>> {
+        match last.reach {
+            Reach::All => None,
+            Reach::From(from) => Some(from),
+            Reach::Part => self.began_at,
         }
     }
 

@@ -27,7 +27,7 @@ impl Run<'_> {
         let waits = gates::failed(&mut note, &account).await?;
         if waits == USED_UP_AFTER {
             let what = format!(
-                "{who} refuses however long we wait: its quota of the month may be used up. It is asked once an hour"
+                "{who} refuses however long we wait: its quota of the day or month may be used up. It is asked once an hour"
             );
             let (at, job_id) = (self.env.clock.sql(), Some(self.job_id));
             sources::tell(&mut note, at, self.tenant_id, self.source_id, job_id, Tone::Trouble, &what).await?;

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use store::sources::{self, Tone};
 use store::{Tx, failures, gates, jobs};
 
-use super::{Run, Trouble, UNREADABLE};
+use super::{Ingest, Run, Trouble, UNREADABLE};
+use crate::mail::pending;
 use crate::pull::tokens::{self, NoToken};
-use crate::work::Outcome;
+use crate::work::{Lane as _, Outcome};
 
 /// Failures in a row, of one tenant at one provider, after which it is left alone for a while. Fewer than a job has attempts, so that
 /// minutes of an outage end none.
@@ -43,6 +44,9 @@ impl Run<'_> {
                 gates::close(&mut effect, at, &account, retry_after, &words).await?;
                 let told = format!("{words}; it continues automatically");
                 self.write(&mut effect, "rate_limited", &words, false, Some(&told)).await?;
+                if self.is_mailbox() {
+                    pending::put_back(self.env, &mut effect, self.whose(), None, retry_after).await?;
+                }
                 effect.commit().await?;
                 Err(Fault::RateLimited { retry_after })
             }
@@ -80,8 +84,18 @@ impl Run<'_> {
         }
         let told = format!("{what}; it is retried automatically");
         self.write(&mut effect, kind, what, true, Some(&told)).await?;
+        // A mailbox is not given up: it goes on, slowly, and says that it fails.
+        let slowly = (self.is_mailbox() && self.lease.attempt() >= Ingest::MAX_ATTEMPTS)
+            .then(|| pending::slowly(self.job.error_count + 1, Ingest::MAX_ATTEMPTS));
+        if let Some(wait) = slowly {
+            sources::set_refused(&mut effect, at, tenant_id, self.source_id, &format!("failing: {kind}")).await?;
+            pending::put_back(self.env, &mut effect, self.whose(), None, wait).await?;
+        }
         effect.commit().await?;
-        Err(Fault::Transient(anyhow!(what.to_owned())))
+        match slowly {
+            Some(wait) => Ok(Outcome::Snooze(wait, "it failed several times in a row and is tried again later")),
+            None => Err(Fault::Transient(anyhow!(what.to_owned()))),
+        }
     }
 
     async fn note_ours(&self, fault: Fault) -> Result<Outcome, Fault> {
@@ -141,6 +155,10 @@ impl Run<'_> {
     ) -> Result<(), Fault> {
         let (at, tenant_id, job_id) = (self.env.clock.sql(), self.tenant_id, self.job_id);
         jobs::trouble(tx, at, tenant_id, job_id, kind, what, is_failure).await?;
+        if self.is_mailbox() {
+            let wait = if is_failure { pending::after_failure(self.lease.attempt()) } else { Duration::ZERO };
+            pending::put_back(self.env, tx, self.whose(), is_failure.then_some(what), wait).await?;
+        }
         if let Some(told) = told {
             sources::tell(tx, at, tenant_id, self.source_id, Some(job_id), Tone::Trouble, told).await?;
         }

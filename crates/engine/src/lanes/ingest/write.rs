@@ -9,6 +9,7 @@ use store::memory::documents::{self, NamedType};
 use store::{failures, sources};
 
 use super::{Checkpoint, Run, Trouble};
+use crate::mail::letters::Mailbox;
 use crate::memory::{Batch, Change, remember};
 use crate::pull::Provider;
 
@@ -25,24 +26,45 @@ impl Run<'_> {
         let note = pages.iter().rev().find_map(|page| page.note.clone());
         let mut failed = Vec::new();
         let mut records = self.tombstones(&gone).await?;
-        let mut seen: Vec<String> = Vec::new();
+        let mut items: Vec<Item> = Vec::new();
         for page in pages {
-            seen.extend(page.items.iter().map(|item| item.raw.external_id.clone()));
             failed.extend(page.failed.into_iter().map(|failed| (failed.external_id, failed.reason, failed.payload)));
-            for item in page.items {
-                records.push(record(self.source_id, self.reader.provider, item)?);
+            items.extend(page.items);
+        }
+        let mut seen: Vec<String> = items.iter().map(|item| item.raw.external_id.clone()).collect();
+        seen.extend(failed.iter().map(|(name, ..)| name.clone()));
+        let mut letters = None;
+        match self.mailbox() {
+            Some(mailbox) => {
+                let mut sorted = mailbox.sort(items, &gone).await?;
+                records.append(&mut sorted.records);
+                letters = Some(sorted);
+            }
+            None => {
+                for item in items {
+                    records.push(record(self.source_id, self.reader.provider, item)?);
+                }
             }
         }
-        seen.extend(failed.iter().map(|(name, ..)| name.clone()));
         self.drop_unknown(&mut records).await?;
         let named: Vec<String> = records.iter().map(|record| record.external_id.clone()).collect();
-        let begin = || self.lease.begin_step(self.env);
+        let of_page = letters.as_ref();
+        let begin = || async move {
+            let mut effect = self.lease.begin_step(self.env).await?;
+            if let Some(letters) = of_page {
+                letters.hold(&mut effect, self.tenant_id).await?;
+            }
+            Ok::<_, Fault>(effect)
+        };
         let (mut effect, batch) = if records.is_empty() {
             (begin().await?, Batch::default())
         } else {
             remember(self.env, self.tenant_id, records, begin).await?
         };
         let (at, tenant_id, source_id) = (self.env.clock.sql(), self.tenant_id, self.source_id);
+        if let Some(letters) = &letters {
+            letters.mark(&mut effect, at, tenant_id, source_id).await?;
+        }
         let added = progress(&batch, failed.len());
         let names: Vec<&str> = seen.iter().map(String::as_str).collect();
         if kind == JobKind::Full && !names.is_empty() {
@@ -65,6 +87,19 @@ impl Run<'_> {
         effect.commit().await?;
         crash::at(Point::PullAfterCommit)?;
         Ok(true)
+    }
+
+    /// The mailbox that is read, if the source is one.
+    fn mailbox(&self) -> Option<Mailbox<'_>> {
+        let spec = self.reader.provider.mailbox.as_ref()?;
+        Some(Mailbox {
+            env: self.env,
+            tenant_id: self.tenant_id,
+            source_id: self.source_id,
+            provider: self.reader.provider,
+            spec,
+            account: &self.reader.account,
+        })
     }
 
     /// These are gone at the provider.
@@ -109,7 +144,7 @@ fn progress(batch: &Batch, n_failed: usize) -> Progress {
 }
 
 fn record(source_id: SourceId, provider: Provider, item: Item) -> Result<Record, Fault> {
-    let Item { raw, title, text, mentions } = item;
+    let Item { raw, title, text, mentions, letter: _ } = item;
     let mut source_metadata = json!({ "provider": provider.name });
     if let Some(url) = (provider.link)(&raw.payload) {
         source_metadata["url"] = url.into(); // a hit of a search leads there

@@ -11,6 +11,7 @@ use store::memory::postings::FRESH;
 use store::schedules;
 
 use crate::lanes::client_facts;
+use crate::mail::{check, pending, subscriptions};
 use crate::memory::{codes, languages, moves, postings};
 use crate::work::{Lane, Lease, Outcome, Schedule, UPKEEP};
 use crate::{Env, blobs};
@@ -93,6 +94,24 @@ pub const SCHEDULES: &[Schedule] = &[
         every: Duration::from_secs(30),
         what: "starts the syncs whose time has come, and has clients derived whose turn was missed",
         run: |env| Box::pin(tasks::start_syncs(env)),
+    },
+    Schedule {
+        name: pending::SCHEDULE,
+        every: Duration::from_secs(5),
+        what: "starts the syncs of mailboxes of which something was heard, where none has begun",
+        run: |env| Box::pin(pending::keep(env)),
+    },
+    Schedule {
+        name: "mail_subscriptions",
+        every: Duration::from_secs(30),
+        what: "makes and renews the subscriptions by which providers tell of mailboxes' changes",
+        run: |env| Box::pin(subscriptions::keep(env)),
+    },
+    Schedule {
+        name: "mail_checks",
+        every: Duration::from_secs(900),
+        what: "has the letters of mailboxes counted, once a day each, and compared with what is stored",
+        run: |env| Box::pin(check::keep(env)),
     },
     Schedule {
         name: "client_texts",

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use domain::text::{self, Chunk};
-use domain::{DocumentId, Fault, Record, TenantId};
+use domain::{DocumentId, DocumentStatus, Fault, Record, TenantId};
 use store::memory::{Kept, Pointer, Seen, VectorTable, chunks, documents};
 use store::spend::Spent;
 use uuid::Uuid;
@@ -195,11 +195,19 @@ fn change(seen: Option<&Seen>, normal: &Normal, is_label: impl Fn(&str) -> bool)
         Some(seen) if is_deleted && seen.is_deleted => Change::Unchanged,
         _ if is_deleted => Change::Deleted,
         None => Change::Created,
+        // The bytes of a file whose text comes later: whoever reads it may have done so by now.
+        Some(seen) if is_known_file(seen, &normal.record) => Change::Unchanged,
         Some(seen) if seen.is_deleted || seen.content_sha256 != normal.sha256 => Change::Updated,
         // The same text, but its vectors are missing or of another model.
         Some(seen) if seen.n_chunks > 0 && !seen.embedding_model.as_deref().is_some_and(is_label) => Change::Updated,
         Some(_) => Change::Unchanged,
     }
+}
+
+/// Whether a record says nothing but that a stored file is there.
+fn is_known_file(seen: &Seen, record: &Record) -> bool {
+    let is_awaited = record.status == DocumentStatus::Pending && record.blob_key.is_some();
+    is_awaited && !seen.is_deleted && seen.blob_key == record.blob_key
 }
 
 #[cfg(test)]
@@ -229,7 +237,18 @@ mod tests {
             n_chunks: i32::from(!is_deleted),
             is_deleted,
             is_removed: false,
+            blob_key: normal.record.blob_key,
         }
+    }
+
+    fn awaited(mut record: Normal, blob_key: &str) -> Normal {
+        record.record.status = DocumentStatus::Pending;
+        record.record.blob_key = Some(blob_key.into());
+        record
+    }
+
+    fn read(blob_key: &str) -> Seen {
+        Seen { blob_key: Some(blob_key.into()), ..stored("read", 1, false, Some("fast_256")) }
     }
 
     #[test]
@@ -248,6 +267,8 @@ mod tests {
             ("deleted again", Some(stored("", 2, true, None)), record("", 3, true), Change::Unchanged),
             ("late for a deletion", Some(stored("", 2, true, None)), record("one", 1, false), Change::Superseded),
             ("back after a deletion", Some(stored("", 2, true, None)), record("one", 3, false), Change::Updated),
+            ("a file that was read", Some(read("a")), awaited(record("", 2, false), "a"), Change::Unchanged),
+            ("another file", Some(read("a")), awaited(record("", 2, false), "b"), Change::Updated),
             ("deleted by a person", Some(removed(2)), record("one", 3, false), Change::KeptOut),
             ("deleted by a person, and late", Some(removed(2)), record("one", 1, false), Change::KeptOut),
             ("deleted by a person and its source", Some(removed(2)), record("", 3, true), Change::KeptOut),

@@ -3,6 +3,7 @@
 use domain::text::Chunk;
 use domain::{ChunkId, DocumentType, Fault, Notice, Op, Record};
 use store::Tx;
+use store::memory::documents::Same;
 use store::memory::{Moved, NewChunk, Seen, Stored, chunks, documents, mentions, removed};
 use uuid::Uuid;
 
@@ -61,15 +62,10 @@ pub(super) async fn write(
     if let Some(also) = also {
         also.settle(tx, &also.spent()).await?;
     }
-    if plan.steps.iter().any(|step| !matches!(step.change, Change::Unchanged | Change::Superseded | Change::KeptOut)) {
-        tx.notify(Notice {
-            tenant_id: Some(plan.tenant_id),
-            kind: "documents".into(),
-            id: String::new(),
-            op: Op::Update,
-            ids: Vec::new(),
-        });
-    }
+    let is_written = |step: &&Step| !matches!(step.change, Change::Unchanged | Change::Superseded | Change::KeptOut);
+    let written = plan.steps.iter().filter(is_written).map(|step| step.id.0);
+    let changed: Vec<Uuid> = written.chain(touched).collect();
+    tx.notify_all(Notice::documents(plan.tenant_id, &changed, Op::Update));
     Ok(Written::All)
 }
 
@@ -94,8 +90,9 @@ async fn lock_unchanged(tx: &mut Tx, plan: &Plan<'_>) -> Result<bool, Fault> {
 /// Updates stored documents. Returns those with the same text whose payload, version or times moved.
 async fn update(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<Vec<Uuid>, Fault> {
     let is_same = |step: &&Step| step.change == Change::Unchanged;
-    let same: Vec<(Uuid, &Record, Option<i64>)> =
-        plan.steps.iter().filter(is_same).map(|step| (step.id.0, &step.normal.record, step.version)).collect();
+    let same = plan.steps.iter().filter(is_same);
+    let same: Vec<Same> =
+        same.map(|step| Same { id: step.id.0, record: &step.normal.record, version: step.version }).collect();
     let touched = if same.is_empty() { Vec::new() } else { documents::touch(tx, plan.tenant_id, &same).await? };
     // What became of an activity's contact counts for its tombstone too: it is forgotten with that contact and no other.
     let is_kept_out = |step: &&Step| step.change == Change::KeptOut && !step.normal.record.is_deleted;

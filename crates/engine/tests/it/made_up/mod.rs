@@ -137,7 +137,10 @@ async fn a_row_of_a_provider_that_this_program_does_not_know_is_an_error_that_sa
     k.t.run().await;
     let job = k.last_job(id).await;
     let what = job.error_details[0]["what"].as_str().unwrap_or_default();
-    assert_eq!(what, "its provider is unknown: \"crumbline\" is none of hubspot, google_drive, quickbooks", "{job:?}");
+    assert_eq!(
+        what, "its provider is unknown: \"crumbline\" is none of hubspot, google_drive, quickbooks, gmail, outlook",
+        "{job:?}"
+    );
     assert_eq!(k.t.world.env.providers.label("crumbline"), "crumbline", "it is called as its row calls it");
     assert!(k.t.documents(id).await.is_empty());
 }

@@ -78,6 +78,7 @@ static SPEC: ProviderSpec = ProviderSpec {
     complaint,
     hidden_complaint: None,
     mcp: None,
+    mailbox: None,
     rest: |http: &Http, settings: &Settings| {
         Arc::new(Crumbline { api: Api::new(http, settings.text(&API_URL), &SPEC) })
     },
@@ -149,7 +150,7 @@ fn item(raw: RawItem) -> Item {
         return record::buried(raw, mentions);
     }
     let text = record::said(&raw.payload, "/text").unwrap_or_default();
-    Item { title: Some(text.clone()), text, raw, mentions }
+    Item { title: Some(text.clone()), text, raw, mentions, letter: None }
 }
 
 fn guest(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts> {

@@ -1,10 +1,13 @@
 //! A worker that crash tests kill: the real runtime, with the tests' lane and, on request, a planted bug.
 //! `CRASHLING_BUG` names the bug: `ack-first` or `no-fence`. With `CRASHLING_MIGRATE` it migrates and ends. `CRASHLING_SPARE_MB` is what it may
-//! take beyond the memory that it begins with. With `CRASHLING_REAL` it runs the program's own lanes instead of the tests'.
+//! take beyond the memory that it begins with. With `CRASHLING_REAL` it runs the program's own lanes instead of the tests'. With `PIGEONPOST_FILE` it
+//! knows the made-up mailbox that lies there.
 
 use engine::database;
 use engine::work::{Runtime, Stop};
 use store::crash;
+
+use crate::letters::pigeon;
 
 pub fn main() -> anyhow::Result<()> {
     if let Ok(spare) = std::env::var("CRASHLING_SPARE_MB") {
@@ -35,7 +38,10 @@ async fn run() -> anyhow::Result<()> {
         database.migrate().await?;
         return Ok(());
     }
-    let env = database.env(&config)?;
+    let mut env = database.env(&config)?;
+    if let Ok(file) = std::env::var(pigeon::FILE) {
+        env.providers = pigeon::providers(&env, &file);
+    }
     let stop = Stop::default();
     let asked = stop.clone();
     tokio::spawn(async move {

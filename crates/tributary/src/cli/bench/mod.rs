@@ -5,6 +5,8 @@ mod client;
 mod door;
 mod embed;
 mod intake;
+mod mailbox;
+mod mcp;
 mod notice;
 mod pull;
 mod relevance;
@@ -42,10 +44,15 @@ enum Command {
     Door(door::Args),
     /// Claims and completions, compared with a bare SKIP LOCKED and UPDATE of the same rows; also one at a time over HTTP.
     Claims,
+    /// `search_memory` over MCP, compared with the same search over the API; and 200 clients at once.
+    Mcp(mcp::Args),
     /// The time from an event's arrival to its listeners, compared with a bare NOTIFY round trip.
     Notice,
     /// A first sync of many records, compared with only fetching the same pages; then again with nothing changed.
     Pull(pull::Args),
+    /// A first sync and a delta of mailboxes, compared with what their providers' limits allow; from a letter's arrival until it is found; the
+    /// memory of silent mailboxes.
+    Mailbox(mailbox::Args),
     /// Vectors made by `local`, compared with the bare library; questions alone and beside documents; memory.
     Embed(embed::Args),
     /// remember(), compared with a bare INSERT of the same rows and vectors.
@@ -64,6 +71,9 @@ pub async fn run(config: Config, is_chosen: bool, args: Args) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     let config = if is_chosen { config } else { Config { embedder: EmbedderKind::Fast, ..config } };
+    // Many calls of one key are what is measured.
+    let is_mcp = matches!(args.command, Command::Mcp(_));
+    let config = if is_mcp { Config { mcp_calls_per_minute: u32::MAX, ..config } } else { config };
     let database = database::start(&config).await?;
     let measured = async {
         database.migrate().await?;
@@ -78,12 +88,19 @@ pub async fn run(config: Config, is_chosen: bool, args: Args) -> anyhow::Result<
             let removed = scratch.remove().await;
             return measured.and_then(|cases| removed.map(|()| cases));
         }
+        if let Command::Mailbox(args) = &args.command {
+            let (fakes, config) = mailbox::providers(&config).await;
+            let scratch = Scratch::make(&database, &config).await?;
+            let measured = mailbox::run(&scratch, &fakes, args).await;
+            let removed = scratch.remove().await;
+            return measured.and_then(|cases| removed.map(|()| cases));
+        }
         let scratch = match &args.command {
             Command::Relevance(args) if args.keep => Scratch::keep(&database, &config, "relevance").await?,
             _ => Scratch::make(&database, &config).await?,
         };
         let measured = match args.command {
-            Command::Queue | Command::Pull(_) | Command::Embed(_) => Ok(Vec::new()),
+            Command::Queue | Command::Pull(_) | Command::Mailbox(_) | Command::Embed(_) => Ok(Vec::new()),
             Command::Intake(args) => intake::run(&scratch, &args).await,
             Command::Door(args) => door::run(&scratch, &args).await,
             Command::Claims => claims::run(&scratch).await,
@@ -91,6 +108,7 @@ pub async fn run(config: Config, is_chosen: bool, args: Args) -> anyhow::Result<
                 eprintln!("measuring; about two minutes");
                 bench::fair(&scratch.env, scratch.tenant_id).await
             }
+            Command::Mcp(args) => mcp::run(&scratch, &args).await,
             Command::Notice => notice::run(&scratch).await,
             Command::Remember => remember(&scratch).await,
             Command::Search(args) => search::run(&scratch, &args).await,

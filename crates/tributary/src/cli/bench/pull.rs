@@ -206,7 +206,7 @@ impl Sampler {
 }
 
 /// The resident memory of this process in MiB; 0 if the system does not tell.
-fn resident_mib() -> f64 {
+pub(super) fn resident_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).map_or(0.0, |kib| kib / 1_024.0)

@@ -4,6 +4,9 @@
 //! It differs from `up` in one point: the lanes run in processes of their own, so that one of them can be killed.
 
 mod doors;
+mod mail;
+mod mailboxes;
+mod post;
 mod settings;
 mod stage;
 mod story;
@@ -31,6 +34,7 @@ use tokio::signal::unix::SignalKind;
 use uuid::Uuid;
 
 use self::doors::Doors;
+use self::post::Post;
 use self::stage::Stage;
 use self::workers::Workers;
 use super::{Cli, key, process, up};
@@ -183,6 +187,8 @@ async fn perform(
     let agent = tokio::spawn(engine::agent::builtin::run(env.clone(), registered, stop.clone()));
     let performed = async {
         world::fill(fakes);
+        mailboxes::subscribe(fakes, config);
+        let post = Post::new(fakes);
         let doors = Doors::open(&env).await?;
         let stage = Stage::set(env.clone(), fakes.clone()).await?;
         up::leave_record(config)?;
@@ -199,7 +205,9 @@ async fn perform(
         workers.start()?;
         tokio::select! {
             told = story::tell(&stage, &mut workers) => told,
+            told = mail::tell(&stage, &post) => told,
             sent = doors.keep_sending() => sent,
+            never = post.keep_coming() => match never {},
         }
     };
     let ended = tokio::select! {

@@ -7,18 +7,25 @@ use engine::Config;
 use engine::config::{EmbedderKind, LlmKind};
 use fakes::Fakes;
 
+use super::mailboxes;
+
 /// Points the settings at the fakes. Every other setting keeps its value.
 pub fn pointed_at(fakes: &Fakes, config: Config, data_dir: PathBuf, listen: SocketAddr, log: String) -> Config {
     let mut providers = config.providers.clone();
     for (name, value) in fakes.settings() {
         providers.set(name, value);
     }
+    // Providers post in plain text to this machine alone; elsewhere mailboxes are asked for news.
+    let config = Config { listen, public_url: None, ..config };
+    let base_url = config.base_url();
+    for (name, value) in mailboxes::topic_settings(fakes, &base_url) {
+        providers.set(name, value);
+    }
     Config {
+        mailbox_hook_url: base_url.starts_with("http://127.0.0.1:").then_some(base_url),
         data_dir,
-        listen,
         log,
         database_url: None,
-        public_url: None,
         trusted_proxies: None,
         embed_origins: Vec::new(),
         master_key: None,
@@ -54,6 +61,7 @@ pub fn of_worker(config: &Config) -> Vec<(String, String)> {
         ("LOG", "info".into()),
     ];
     all.extend(config.fast_model_dir.as_ref().map(|dir| ("FAST_MODEL_DIR", path(dir))));
+    all.extend(config.mailbox_hook_url.as_ref().map(|url| ("MAILBOX_HOOK_URL", url.clone())));
     all.extend(config.providers.iter().map(|(name, value)| (name, value.to_owned())));
     all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -22,7 +22,7 @@ use store::tenants;
 const SESSION: &[u8] = b"demonstration";
 /// The shortest interval between automatic syncs.
 const SYNC_EVERY: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub struct Stage {
     pub env: Env,
@@ -74,8 +74,12 @@ impl Stage {
         self.connect(self.env.providers.named(provider)?, Some(self.id(provider)?)).await.map(|_| ())
     }
 
-    fn id(&self, provider: &str) -> anyhow::Result<SourceId> {
+    pub fn id(&self, provider: &str) -> anyhow::Result<SourceId> {
         self.sources.get(provider).copied().context("a source that is connected")
+    }
+
+    pub fn caller(&self) -> Caller {
+        Caller::local("demonstration", self.tenant_id, true)
     }
 
     pub async fn source(&self, provider: &str) -> anyhow::Result<Source> {
@@ -139,8 +143,7 @@ impl Stage {
     pub async fn holder(&self, id: JobId) -> anyhow::Result<Option<u32>> {
         let mut conn = self.env.db.acquire().await?;
         let Some(item) = store::jobs::item(&mut conn, self.tenant_id, id).await? else { return Ok(None) };
-        let caller = Caller::local("demonstration", self.tenant_id, true);
-        let item = Queue::new(Ingest::NAME)?.get(&mut conn, self.env.clock.sql(), &caller, item).await?;
+        let item = Queue::new(Ingest::NAME)?.get(&mut conn, self.env.clock.sql(), &self.caller(), item).await?;
         // It signs with its host and its process id.
         let name = item.and_then(|item| item.held_by);
         Ok(name.and_then(|name| name.rsplit(':').next()?.parse().ok()))

@@ -1,7 +1,9 @@
 //! `tributary source`: accounts at providers that are read into memory.
 
+mod check;
 mod connect;
 mod find;
+mod mail;
 mod show;
 
 use std::process::ExitCode;
@@ -66,6 +68,8 @@ enum Command {
         #[arg(long)]
         wait: bool,
     },
+    /// Count a mailbox's messages at its provider, and compare them with what is stored.
+    Check(check::Args),
     /// Set how often it is synced automatically.
     Every {
         #[arg(help = MEANT)]
@@ -105,6 +109,13 @@ enum Command {
         /// Read a key from stdin.
         #[arg(long, value_name = "-", value_parser = dash)]
         key: Option<FromStdin>,
+    },
+    /// A mailbox's places, its rules, and what these left out.
+    Mail {
+        #[arg(help = MEANT)]
+        source: String,
+        #[command(subcommand)]
+        act: mail::Act,
     },
     /// Disconnect a source and delete everything that came from it. Shows what will be deleted, and asks.
     Forget {
@@ -158,6 +169,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Command::List => show::list(&env, &caller, is_json).await,
         Command::Show { source } => show::show(&env, &caller, &source, is_json).await,
         Command::Sync { source, full, wait } => sync(&env, &caller, &source, full, wait, is_json).await,
+        Command::Check(args) => check::run(&env, &caller, &args, is_json).await,
         Command::Every { source, every } => {
             let id = find(&env, &caller, &source).await?;
             sources::set_sync_every(&env, &caller, id, every).await.map_err(|error| with_hint(error, id))?;
@@ -191,6 +203,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Command::Reconnect { source, key } => {
             let source = found(&env, &caller, &source).await?;
             connect::reconnect(&env, &caller, &source, key, is_json).await
+        }
+        Command::Mail { source, act } => {
+            let id = find(&env, &caller, &source).await?;
+            mail::run(&env, &caller, id, act, is_json).await
         }
         Command::Forget { source, consent, keep } => forget(&env, &caller, &source, &consent, keep, is_json).await,
     }

@@ -8,6 +8,7 @@ use domain::Caller;
 use domain::shown::{clipped, counted, number, relative, shown};
 use engine::Env;
 use engine::pull::words::cadence;
+use engine::pull::words::changes::{changes, until};
 use engine::pull::words::{next_sync, read_by};
 use engine::sources::{self, Watched};
 use store::failures::Failure;
@@ -90,6 +91,10 @@ pub async fn show(env: &Env, caller: &Caller, text: &str, is_json: bool) -> anyh
         ("synced", source.last_successful_sync_at.map_or_else(|| "never".into(), |at| relative(at, now))),
         ("every", cadence::spelled(Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default())),
         ("next sync", next_sync(&source, now).map(|at| relative(at, now)).unwrap_or_default()),
+        ("changes", changes(env, &source).unwrap_or_default()),
+        ("told until", until(&source, now).map(|(until, _)| relative(until, now)).unwrap_or_default()),
+        ("renewed", until(&source, now).and_then(|(_, at)| Some(relative(at?, now))).unwrap_or_default()),
+        ("notice", source.last_notice_at.map(|at| relative(at, now)).unwrap_or_default()),
         (
             "token",
             source

@@ -36,18 +36,20 @@ const ACTIONS: [&str; 24] = [
     "belongs",
     "match-again",
 ];
-/// Routes without anything of a tenant's, or that end the visit, and the door, whose keys are tested apart.
-pub const APART: [&str; 10] = [
+/// Routes without anything of a tenant's, or that end the visit, and the doors, whose keys and proofs are tested apart.
+pub const APART: [&str; 12] = [
     "/healthz",
     "/readyz",
     "/metrics",
     "/api/v1/openapi.json",
     "/api/v1/events",
+    "/documents/events",
     "/signin",
     "/signout",
     "/ingest/{key}",
     "/functions/v1/ingest-activity",
     "/internal/embed",
+    "/webhooks/{hook}",
 ];
 
 /// Somebody of another tenant, as a request shows it.
@@ -87,6 +89,8 @@ impl Raid {
         let mut ids = Vec::new();
         for (what, sql) in [
             ("documents", "select id::text from source_documents where title = 'Lisbon lease'"),
+            ("mail", "select id::text from source_documents where external_id = 'message:2'"),
+            ("mailbox", "select id::text from connected_sources where provider = 'outlook'"),
             ("activities", "select id::text from activities where event_key = 'event-0'"),
             ("dead-letters", "select id::text from activities where event_key = 'event-2'"),
             ("sources", "select id::text from connected_sources where provider = 'hubspot'"),
@@ -102,6 +106,7 @@ impl Raid {
             ("channels", "select id::text from ingestion_providers limit 1"),
             ("nodes", "select id::text from crm_processing_nodes limit 1"),
             ("keys", "select id::text from tributary.api_keys order by created_at limit 1"),
+            ("assistants", "select id::text from tributary.assistants limit 1"),
             ("tenants", "select id::text from tenants where is_operator"),
             ("workers", "select process_id::text from tributary.workers limit 1"),
         ] {
@@ -186,7 +191,8 @@ impl Raid {
 
     /// The paths of a route with their ids in it, once per action.
     pub fn filled(&self, path: &str) -> Vec<String> {
-        let mut filled = path.to_owned();
+        // Only a mailbox has rules.
+        let mut filled = path.replace("/sources/{id}/mail", &format!("/sources/{}/mail", self.id_of("mailbox")));
         for (what, id) in &self.ids {
             for name in ["{id}", "{activity_id}"] {
                 filled = filled.replace(&format!("/{what}/{name}"), &format!("/{what}/{id}"));
@@ -200,6 +206,7 @@ impl Raid {
             ("{decision}", "0190c7de-aaaa-7bbb-8ccc-00000000000d"),
             ("{merge}", "0190c7de-aaaa-7bbb-8ccc-00000000000e"),
             ("{nth}", "0"),
+            ("{day}", "2026-11-14"),
             ("{provider}", "hubspot"),
             ("{table}", "activities"),
             ("{name}", "claim_next_pending_activity"),
@@ -223,6 +230,8 @@ impl Raid {
             ("POST", "/api/v1/clients/{id}/split") => {
                 return Some(json!({ "record": "0190c7de-aaaa-7bbb-8ccc-00000000000f" }));
             }
+            ("PATCH", "/api/v1/sources/{id}/mail") => return Some(json!({ "places": ["inbox"] })),
+            ("POST", "/api/v1/sources/{id}/mail/let-in") => return Some(json!({ "message_id": "x" })),
             ("PATCH", "/api/v1/people/{id}") => return Some(json!({ "first_name": "owned", "role": "owner" })),
             _ => {}
         }

@@ -91,6 +91,12 @@ impl Office {
              select tenant_id, id, 'contact:51', 'it is not an object', now() from connected_sources where provider = 'hubspot'",
             "with ann as (insert into sales (tenant_id, first_name, last_name, email) select id, 'Ann', 'Lee', 'ann@office.test' from tenants order by created_at limit 1 returning id, tenant_id)
              insert into crm_processing_nodes (tenant_id, sales_id, device_name) select tenant_id, id, 'laptop' from ann",
+            "with key as (insert into tributary.api_keys (id, tenant_id, name, hash, scopes, is_assistant)
+                 select gen_random_uuid(), id, 'Claude', sha256('nobody'), '{read,write}', true from tenants order by created_at limit 1 returning id, tenant_id),
+                 assistant as (insert into tributary.assistants (id, tenant_id, key_id, client_id, client_name, redirect_host, resource, last_used_at)
+                 select gen_random_uuid(), tenant_id, id, 'trp_1', 'Claude', 'claude.ai', 'https://hear.example.com/mcp', now() from key returning tenant_id)
+             insert into tributary.mcp_calls (id, tenant_id, key_id, tool, outcome, duration_ms, n_hits)
+             select gen_random_uuid(), tenant_id, id, 'search_memory', 'ok', 7, 3 from key",
             "insert into tenants (id, name) values (gen_random_uuid(), 'Mill & Co')",
             "insert into forgotten (id, tenant_id, what, by, counted, removed, asked_at, done_at)
              select gen_random_uuid(), id, 'Contact 17', 'the command line', '{\"activities\": 3, \"documents\": 3}', '{\"activities\": 3, \"documents\": 2}', now() - interval '1 hour', null
@@ -98,6 +104,7 @@ impl Office {
         ] {
             sqlx::raw_sql(sql).execute(&mut *self.t.world.conn().await).await.expect(sql);
         }
+        super::letters::fill(&self.t.world.env, self.t.world.tenant_id).await;
         self.post(&format!("/api/v1/people/{}/link", self.person().await), Value::Null).await;
         let mut conn = self.t.world.conn().await;
         let started = workers::start(
@@ -139,6 +146,15 @@ impl Office {
 
     async fn document(&self) -> String {
         self.id("select id::text from source_documents where title = 'Lisbon lease'").await
+    }
+
+    /// A letter that is an answer, with a file.
+    async fn letter(&self) -> String {
+        self.id("select id::text from source_documents where external_id = 'message:2'").await
+    }
+
+    async fn mailbox(&self) -> String {
+        self.id("select id::text from connected_sources where provider = 'outlook'").await
     }
 
     async fn activity(&self) -> String {
@@ -191,12 +207,19 @@ impl Office {
             ("failed", "/inbox/failed".into()),
             ("inbox_narrow", "/inbox?type=sms&q=monday".into()),
             ("documents", "/documents?type=note".into()),
+            ("mail", "/mail".into()),
+            ("mail_narrow", format!("/mail?contact={}&files=1", self.contact().await)),
+            ("message", format!("/mail/{}", self.letter().await)),
+            ("thread", format!("/mail/{}/thread", self.letter().await)),
+            ("mailbox", format!("/connections/accounts/{}", self.mailbox().await)),
             ("deleted", "/documents/deleted".into()),
             ("add_note", "/add/note".into()),
             ("add_task", format!("/add/task?contact={}", self.contact().await)),
             ("files", "/connections/files".into()),
             ("schedules", "/system/schedules".into()),
             ("keys", "/settings/keys".into()),
+            ("assistants", "/settings/assistants".into()),
+            ("use_with", "/settings/assistants/use".into()),
             ("spend", "/settings/spend".into()),
             ("retention", "/settings/retention".into()),
             ("dead_letters", "/system/dead-letters".into()),
@@ -219,6 +242,7 @@ impl Office {
             ("channels", "/connections/webhooks".into()),
             ("channel", format!("/connections/webhooks/{}", self.channel().await)),
             ("channel_new", "/connections/webhooks/new/twilio".into()),
+            ("channel_new_mailbox", "/connections/webhooks/new/gmail".into()),
             ("queues", "/system/queues".into()),
             ("lane", "/system/queues/upkeep?state=dead".into()),
             ("item", "/system/queues/upkeep/items/m1000000".into()),
@@ -233,16 +257,18 @@ impl Office {
     pub async fn sample_of(&self, path: &str) -> Option<String> {
         let by = |id: String| Some(path.replace("{id}", &id).replace("{lane}", "upkeep"));
         match path {
-            "/api/v1/events" | "/api/v1/activities/{id}/recording" => None,
+            "/api/v1/events" | "/documents/events" | "/api/v1/activities/{id}/recording" => None,
             "/api/v1/search" => Some("/api/v1/search?q=lisbon+lease&k=2".into()),
             "/api/v1/queues/{lane}/items" => Some("/api/v1/queues/upkeep/items?state=dead".into()),
             "/api/v1/queues/{lane}/items/{id}" => by("m1000000".into()),
             _ if !path.contains('{') => Some(path.to_owned()),
             _ if path.starts_with("/api/v1/documents/") => by(self.document().await),
+            _ if path.starts_with("/api/v1/mail/") => by(self.letter().await),
             _ if path.starts_with("/api/v1/activities/") => by(self.activity().await),
             _ if path.starts_with("/api/v1/people/") => by(self.person().await),
             _ if path.starts_with("/api/v1/channels/") => by(self.channel().await),
             _ if path.starts_with("/api/v1/contacts/") => by(self.contact().await),
+            _ if path.starts_with("/api/v1/sources/{id}/mail") => by(self.mailbox().await),
             _ if path.starts_with("/api/v1/sources/") => by(self.source().await),
             _ if path.starts_with("/api/v1/jobs/") => by(self.job().await),
             _ if path.starts_with("/api/v1/clients/") => by(self.client().await),

@@ -64,7 +64,7 @@ async fn a_first_afternoon_of_accounts_and_webhooks() {
         walk.press("Connect HubSpot").await;
         walk.sees("Newest documents").await;
         day.becomes(ACCOUNT, "active").await;
-        day.counts(4, "select count(*) from sync_jobs where status = 'completed'").await;
+        day.counts(6, "select count(*) from sync_jobs where status = 'completed'").await;
     })
     .await;
 

@@ -22,6 +22,7 @@ use crate::app::App;
 const TAGS: &[(&str, &str)] = &[
     ("activities", "Calls, texts, e-mails and other events that came in"),
     ("alerts", "Things that need a person"),
+    ("assistants", "Programs that people let in, and what programs asked over MCP"),
     ("channels", "Webhook URLs for senders, with their secrets"),
     ("clients", "Companies and people, with the facts known about them"),
     ("contacts", "People from whom events come"),
@@ -30,6 +31,7 @@ const TAGS: &[(&str, &str)] = &[
     ("health", "Probes for load balancers and monitors"),
     ("jobs", "Runs of work on sources"),
     ("keys", "API keys"),
+    ("mail", "Messages of connected mailboxes"),
     ("memory", "Documents, search and answers"),
     ("nodes", "Devices that process activities"),
     ("people", "People who work with this tenant"),

@@ -66,7 +66,8 @@ fn name(path: &str, method: &str, function: &str) -> String {
     let nouns = parts.iter().enumerate().filter(|(_, part)| !is_id(part));
     let mut words: Vec<String> = nouns.map(one_or_all).collect();
     let last = parts.last().copied().unwrap_or_default();
-    let is_of_all = singular(last) != last; // it ends with a plural, so with no id
+    // It ends with a plural, so with no id. All mail is several messages; a source's mail is its settings.
+    let is_of_all = singular(last) != last && (last != "mail" || parts.len() == 1);
     let verb = match method {
         "get" if is_of_all => "list".to_owned(),
         "post" if last == "{action}" => "act_on".to_owned(),
@@ -86,8 +87,9 @@ fn name(path: &str, method: &str, function: &str) -> String {
 
 /// The word for one of them; the same word where it is none for several.
 fn singular(noun: &str) -> String {
-    if noun == "people" {
-        return "person".to_owned();
+    let irregular = [("people", "person"), ("mail", "message")];
+    if let Some((_, one)) = irregular.iter().find(|(many, _)| *many == noun) {
+        return (*one).to_owned();
     }
     for (many, one) in [("ies", "y"), ("ches", "ch"), ("s", "")] {
         if let Some(stem) = noun.strip_suffix(many) {
@@ -162,6 +164,10 @@ mod tests {
             ("get", "/api/v1/people/{id}", "one", "get_person"),
             ("post", "/api/v1/clients/{id}/facts", "add_fact", "create_client_fact"),
             ("put", "/api/v1/clients/{id}/facts/{name}", "set_fact", "set_client_fact"),
+            ("get", "/api/v1/mail", "list", "list_mail"),
+            ("get", "/api/v1/mail/{id}", "one", "get_message"),
+            ("get", "/api/v1/mail/{id}/thread", "thread", "get_message_thread"),
+            ("get", "/api/v1/sources/{id}/mail", "one", "get_source_mail"),
             ("get", "/api/v1/memory", "show", "get_memory"),
             ("post", "/api/v1/memory/reembed", "begin", "reembed_memory"),
             ("get", "/api/v1/search", "search", "search"),

@@ -12,7 +12,7 @@ const DAILY: &str = "dailyLimitExceeded";
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Reads the answer to a request that failed.
-pub(super) fn complaint(status: u16, body: &[u8]) -> Complaint {
+pub(in crate::pull) fn complaint(status: u16, body: &[u8]) -> Complaint {
     let reasons = reasons(&json(body));
     let is_wait = status == 403 && reasons.iter().any(|reason| WAITS.contains(&reason.as_str()));
     let meaning = if is_wait { Meaning::Wait } else { Meaning::of_status(status) };

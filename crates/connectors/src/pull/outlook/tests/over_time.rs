@@ -1,0 +1,320 @@
+//! Rounds over a mailbox that changes between them and meanwhile.
+
+use std::time::Duration;
+
+use fakes::{Manner, RetryAfter};
+
+use super::*;
+
+#[tokio::test]
+async fn a_full_pass_reads_every_folder_and_its_cursor_leads_to_what_changed() {
+    let mut reader = Reader::of(Fakes::with_fixtures().await);
+    let outlook = reader.fakes.outlook();
+    outlook.fill(230, 9);
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+    assert_eq!(reader.known.len(), 243);
+    // Every unit of the limit is asked for before it is spent.
+    assert_eq!(u64::from(reader.pace.units()), outlook.units());
+
+    let pages = reader.n_pages;
+    reader.delta().await.expect("a delta");
+    assert_eq!(reader.n_pages - pages, 1, "the changes of all folders are asked for at once");
+
+    let new = outlook.receive("ann@example.com", "A new one", "Hello");
+    outlook.edit(&new, json!({ "subject": "A new one, edited" }));
+    let moved = outlook.ids()[0].clone();
+    let folder = outlook.add_folder("Projects", None);
+    outlook.move_to(&moved, &folder);
+    let ids: Vec<String> = reader.known.keys().cloned().collect();
+    outlook.delete(&ids[10]);
+    outlook.purge(&ids[11]);
+    outlook.mark_read(&ids[12], true);
+    let draft = outlook.draft("Not yet", "…");
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+    assert_eq!(reader.known[&new].0, "A new one, edited");
+    outlook.send(&draft);
+    outlook.move_to(&ids[10], "inbox");
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+    assert_eq!(reader.known[&draft].1, "Sent Items");
+}
+
+#[tokio::test]
+async fn folders_that_are_new_renamed_moved_away_and_gone_are_noticed() {
+    let mut reader = Reader::of(Fakes::with_fixtures().await);
+    let outlook = reader.fakes.outlook();
+    let above = outlook.add_folder("Customers", None);
+    let inside = outlook.add_folder("Larkfield", Some(&above));
+    let deep = outlook.add_folder("2026", Some(&inside));
+    for number in 0..15 {
+        outlook.add(&deep, json!({ "subject": format!("deep {number}") }));
+    }
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+
+    outlook.rename_folder(&deep, "2026, closed");
+    let fresh = outlook.add_folder("Bayview", Some(&above));
+    outlook.add(&fresh, json!({ "subject": "fresh" }));
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+
+    // Its messages keep their folder, and none of them changes: only the folder tells.
+    outlook.delete_folder(&inside);
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+    assert!(reader.known.values().all(|(_, folder)| folder != "2026, closed"));
+    outlook.move_folder(&inside, "inbox");
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+
+    // Of a folder that is gone for good nobody can be asked: everything is read again.
+    outlook.purge_folder(&inside);
+    let error = reader.delta().await.expect_err("a folder too few");
+    assert!(matches!(error, PullError::CursorLost(_)), "{error}");
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+    // But one that was deleted before it went away for good is not missed.
+    outlook.delete_folder(&fresh);
+    reader.delta().await.expect("a delta");
+    outlook.purge_folder(&fresh);
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+}
+
+#[tokio::test]
+async fn a_message_that_left_its_folder_is_asked_for_before_it_is_gone() {
+    let mut reader = Reader::of(Fakes::start().await);
+    let outlook = reader.fakes.outlook();
+    let other = outlook.add_folder("Other", None);
+    let ids: Vec<String> = (0..30).map(|n| outlook.receive("a@example.com", &format!("m{n}"), "x")).collect();
+    reader.full().await.expect("a pass");
+    // There and back again: told as gone, and never as there.
+    outlook.forget_returns(true);
+    for id in &ids[..5] {
+        outlook.move_to(id, &other);
+        outlook.move_to(id, "inbox");
+    }
+    outlook.move_to(&ids[6], &other);
+    outlook.move_to(&ids[7], "junkemail");
+    outlook.purge(&ids[8]);
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+}
+
+#[tokio::test]
+async fn a_lost_cursor_wants_everything_again_and_what_went_away_meanwhile_is_gone() {
+    let mut reader = Reader::of(Fakes::start().await);
+    let outlook = reader.fakes.outlook();
+    outlook.fill(120, 5);
+    reader.full().await.expect("a pass");
+    let ids = outlook.ids();
+    outlook.purge(&ids[3]);
+    outlook.delete(&ids[4]);
+    outlook.receive("a@example.com", "new", "x");
+    outlook.expire_cursors();
+    let error = reader.delta().await.expect_err("no place");
+    assert!(matches!(error, PullError::CursorLost(_)), "{error}");
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+}
+
+#[tokio::test]
+async fn a_folder_whose_link_is_lost_in_a_full_pass_begins_anew() {
+    let mut reader = Reader::of(Fakes::start().await);
+    let outlook = reader.fakes.outlook();
+    outlook.fill(160, 1);
+    let account_page = reader.connector.full(&reader.account(), None, true).await.expect("a page");
+    outlook.expire_cursors();
+    let mut place = account_page.next.clone();
+    reader.remember(account_page);
+    loop {
+        let page = reader.connector.full(&reader.account(), Some(&place), true).await.expect("a page");
+        let more = page.more;
+        place = page.next.clone();
+        reader.remember(page);
+        if !more {
+            break;
+        }
+    }
+    reader.assert_equal();
+}
+
+#[tokio::test]
+async fn throttled_parts_of_a_batch_are_asked_for_again_and_a_long_wait_is_the_callers() {
+    let mut reader = Reader::of(Fakes::start().await);
+    let outlook = reader.fakes.outlook();
+    outlook.fill(60, 4);
+    outlook.throttle_parts(3, 0);
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+    outlook.throttle_parts(1_000, 0);
+    let error = reader.delta().await.expect_err("nothing is answered");
+    assert!(matches!(error, PullError::RateLimited { .. }), "{error}");
+    outlook.throttle_parts(1, 30);
+    let error = reader.delta().await.expect_err("a long wait");
+    let PullError::RateLimited { retry_after, .. } = error else { panic!("{error}") };
+    assert_eq!(retry_after, Duration::from_secs(30));
+    outlook.throttle_parts(0, 0);
+    reader.delta().await.expect("a delta");
+}
+
+#[tokio::test]
+async fn pages_that_are_too_much_are_asked_for_in_smaller_ones() {
+    let mut reader = Reader::of(Fakes::start().await);
+    let outlook = reader.fakes.outlook();
+    outlook.fill(90, 1);
+    outlook.set_page_max(Some(12));
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+    outlook.set_page_max(Some(1));
+    let error = Reader::of(reader.fakes.clone()).full().await.expect_err("never");
+    assert_eq!(error.to_string(), "Outlook is not well (504)");
+}
+
+#[tokio::test]
+async fn a_first_sync_takes_the_newest_and_says_so_and_changes_of_others_still_come() {
+    let fakes = Fakes::start().await;
+    let mut reader = Reader::with(fakes, "OUTLOOK_INITIAL_SYNC_MAX_MESSAGES", "60");
+    let outlook = reader.fakes.outlook();
+    outlook.fill(300, 3);
+    reader.full().await.expect("a pass");
+    assert_eq!(reader.known.len(), 60);
+    assert_eq!(reader.notes, ["The newest 60 messages were taken; older ones come in when they change."]);
+    assert!(reader.known.values().all(|(_, folder)| folder == "Inbox"));
+    // Also in folders of which nothing was read.
+    let left = outlook.truth().into_iter().find(|kept| kept.folder != "Inbox").expect("a message");
+    outlook.edit(&left.id, json!({ "subject": "changed" }));
+    outlook.receive("a@example.com", "new", "x");
+    reader.delta().await.expect("a delta");
+    assert_eq!(reader.known.len(), 62);
+}
+
+/// A folder that comes late in a first sync that is capped has no room. What came into it meanwhile is no old letter.
+#[tokio::test]
+async fn a_letter_that_comes_during_a_capped_first_sync_is_taken_wherever_it_lies() {
+    let mut reader = Reader::with(Fakes::start().await, "OUTLOOK_INITIAL_SYNC_MAX_MESSAGES", "60");
+    let outlook = reader.fakes.outlook();
+    let folders = outlook.fill(300, 3);
+    let first = reader.connector.full(&reader.account(), None, true).await.expect("a page");
+    let new = outlook.add(&folders[2], json!({ "subject": "By a rule of the mailbox" }));
+    let mut place = first.next.clone();
+    reader.remember(first);
+    loop {
+        let page = reader.connector.full(&reader.account(), Some(&place), true).await.expect("a page");
+        let more = page.more;
+        place = page.next.clone();
+        reader.remember(page);
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(reader.known.len(), 61);
+    assert_eq!(reader.known[&new].0, "By a rule of the mailbox");
+}
+
+#[tokio::test]
+async fn a_folder_that_was_renamed_and_is_gone_before_it_is_read_again_is_missed() {
+    let mut reader = Reader::of(Fakes::start().await);
+    let outlook = reader.fakes.outlook();
+    let folder = outlook.add_folder("Customers", None);
+    outlook.add(&folder, json!({ "subject": "known" }));
+    reader.full().await.expect("a pass");
+    outlook.rename_folder(&folder, "Customers, closed");
+    // Its changes were asked for, and its letters are to be read again.
+    let page = reader.connector.delta(&reader.account(), &reader.cursor, None).await.expect("a page");
+    assert!(page.more);
+    outlook.purge_folder(&folder);
+    let error =
+        reader.connector.delta(&reader.account(), &reader.cursor, Some(&page.next)).await.expect_err("no folder");
+    assert!(matches!(error, PullError::CursorLost(_)), "{error}");
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+}
+
+#[tokio::test]
+async fn empty_short_and_repeated_pages_end_where_they_should() {
+    let mut reader = Reader::of(Fakes::start().await);
+    let (outlook, fakes) = (reader.fakes.outlook(), reader.fakes.clone());
+    outlook.fill(120, 1);
+    let inbox = "/outlook/v1.0/me/mailFolders";
+    fakes.next(inbox, Manner::EmptyPage);
+    fakes.next(inbox, Manner::ShortPage);
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+    fakes.always(inbox, Some(Manner::RepeatToken));
+    let error = Reader::of(fakes.clone()).full().await.expect_err("a circle");
+    assert_eq!(error.to_string(), "Outlook gave the same page again");
+    fakes.behave();
+    fakes.next("/outlook", Manner::RateLimited { retry_after: RetryAfter::Seconds(7) });
+    let error = reader.delta().await.expect_err("a wait");
+    assert_eq!(error.to_string(), "Outlook asked us to wait 7 s");
+}
+
+/// Lets people do anything in any order, and compares memory with the mailbox. The seed is printed.
+#[tokio::test]
+async fn any_history_of_a_mailbox_ends_in_the_same_memory() {
+    for seed in 1..=40_u64 {
+        let mut reader = Reader::of(Fakes::start().await);
+        let outlook = reader.fakes.outlook();
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut dice = |sides: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % sides as u64) as usize
+        };
+        outlook.fill(80, 6);
+        outlook.forget_returns(seed % 2 == 0);
+        reader.full().await.expect("a pass");
+        for step in 0..120 {
+            let ids = outlook.ids();
+            let folders: Vec<(String, String)> = outlook.folders();
+            let own: Vec<&(String, String)> =
+                folders.iter().filter(|(_, name)| name.starts_with("Project") || name.starts_with("New")).collect();
+            match dice(12) {
+                0..=2 => drop(outlook.receive("a@example.com", &format!("step {step}"), "x")),
+                3 | 4 if !ids.is_empty() => outlook.move_to(&ids[dice(ids.len())], &folders[dice(folders.len())].0),
+                5 if !ids.is_empty() => outlook.delete(&ids[dice(ids.len())]),
+                6 if !ids.is_empty() => outlook.purge(&ids[dice(ids.len())]),
+                7 if !ids.is_empty() => {
+                    outlook.edit(&ids[dice(ids.len())], json!({ "subject": format!("edit {step}") }))
+                }
+                8 if !ids.is_empty() => outlook.mark_read(&ids[dice(ids.len())], true),
+                9 => drop(outlook.add_folder(&format!("New {step}"), Some("inbox").filter(|_| dice(2) == 0))),
+                10 if !own.is_empty() => {
+                    let folder = &own[dice(own.len())].0;
+                    match dice(3) {
+                        0 => outlook.rename_folder(folder, &format!("New name {step}")),
+                        1 => outlook.delete_folder(folder),
+                        _ => outlook.move_folder(folder, ["inbox", "archive", "junkemail"][dice(3)]),
+                    }
+                }
+                11 if dice(4) == 0 => outlook.expire_cursors(),
+                _ => reader.sync().await,
+            }
+        }
+        reader.sync().await;
+        reader.sync().await;
+        println!("seed {seed}");
+        reader.assert_equal();
+    }
+}
+
+#[tokio::test]
+async fn another_choice_of_places_brings_letters_in_and_takes_them_out() {
+    let mut reader = Reader::of(Fakes::with_fixtures().await);
+    let outlook = reader.fakes.outlook();
+    let inside = outlook.add_folder("Thrown away", Some("deleteditems"));
+    outlook.add(&inside, json!({ "subject": "old" }));
+    reader.full().await.expect("a pass");
+    reader.assert_equal();
+    reader.places.extend([Place::Deleted, Place::Drafts]);
+    reader.delta().await.expect("a delta");
+    let all = outlook.truth().into_iter().filter(|kept| kept.place != "spam").count();
+    assert_eq!(reader.known.len(), all);
+    reader.places.truncate(READ.len());
+    reader.delta().await.expect("a delta");
+    reader.assert_equal();
+}
