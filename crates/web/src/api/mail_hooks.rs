@@ -4,17 +4,19 @@
 use std::net::IpAddr;
 
 use axum::Extension;
-use axum::body::Bytes;
-use axum::extract::{FromRequest as _, Query, Request, State};
+use axum::body::BodyDataStream;
+use axum::extract::{Query, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::intake::network;
 use engine::mail::notices::{Hook, Refused};
+use futures_util::StreamExt as _;
 use serde::Deserialize;
 
 use super::error::{ApiError, Problem};
 use super::extract::Path;
+use super::webhooks::read_on;
 use crate::app::App;
 use crate::server::CallerAddress;
 
@@ -60,7 +62,12 @@ pub(crate) async fn notice(
         return Ok(([(CONTENT_TYPE, text)], echo?).into_response());
     }
     let whose = network(address);
-    let taken = take(&app, hook, whose, asked.token.as_deref(), request).await;
+    let (parts, body) = request.into_parts();
+    let mut pieces = body.into_data_stream();
+    let taken = take(&app, hook, whose, asked.token.as_deref(), &parts.headers, &mut pieces).await;
+    if taken.is_err() {
+        read_on(&mut pieces).await;
+    }
     if matches!(taken, Err(ApiError::Forbidden(_) | ApiError::Malformed(..))) {
         let _ = app.wrong_notices.count(whose, MOST_REFUSED); // the next one is told
     }
@@ -68,19 +75,36 @@ pub(crate) async fn notice(
 }
 
 /// Checks all that can be checked before the body arrives.
-async fn take(app: &App, hook: Hook, whose: IpAddr, word: Option<&str>, request: Request) -> Result<(), ApiError> {
+async fn take(
+    app: &App,
+    hook: Hook,
+    whose: IpAddr,
+    word: Option<&str>,
+    headers: &HeaderMap,
+    pieces: &mut BodyDataStream,
+) -> Result<(), ApiError> {
     if let Some(wait) = app.wrong_notices.is_over(&whose, MOST_REFUSED) {
         return Err(ApiError::TooMany(wait));
     }
-    app.notices.admit(hook, request.headers(), word).await?;
+    app.notices.admit(hook, headers, word).await?;
     let enough = ApiError::AtOnce("enough notices are arriving", 1);
     let arriving = app.arriving_notices.take(whose, MOST_ARRIVING).ok_or(enough)?;
-    let body = Bytes::from_request(request, app).await.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge,
-        status => ApiError::Malformed(status, "its body did not arrive in full".into()),
-    })?;
+    let body = whole(pieces, app.env.config.request_max_bytes).await?;
     drop(arriving);
     Ok(app.notices.receive(hook, &body).await?)
+}
+
+async fn whole(pieces: &mut BodyDataStream, most: usize) -> Result<Vec<u8>, ApiError> {
+    let mut body = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let cut = |_| ApiError::Malformed(StatusCode::BAD_REQUEST, "its body did not arrive in full".into());
+        let piece = piece.map_err(cut)?;
+        if body.len() + piece.len() > most {
+            return Err(ApiError::TooLarge);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
 }
 
 impl From<Refused> for ApiError {

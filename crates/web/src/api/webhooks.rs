@@ -82,7 +82,7 @@ async fn receive(
     };
     let taken = take_in(app, visit, &mut pieces).await;
     if taken.is_err() {
-        let _ = tokio::time::timeout(DRAIN_LIMIT, drain(&mut pieces)).await; // its room is free again by now
+        read_on(&mut pieces).await; // its room is free again by now
         sleep_until(next_refusal(begun)).await;
     }
     let received = taken?;
@@ -124,14 +124,17 @@ async fn take_in(app: &App, visit: Visit<'_>, pieces: &mut BodyDataStream) -> Re
 }
 
 /// Reads on for a while: a sender that is still sending when the connection closes never sees the answer.
-async fn drain(pieces: &mut BodyDataStream) {
-    let mut bytes = 0;
-    while let Some(Ok(piece)) = pieces.next().await {
-        bytes += piece.len();
-        if bytes > DRAIN_BYTES {
-            return;
+pub(super) async fn read_on(pieces: &mut BodyDataStream) {
+    let drained = async {
+        let mut bytes = 0;
+        while let Some(Ok(piece)) = pieces.next().await {
+            bytes += piece.len();
+            if bytes > DRAIN_BYTES {
+                return;
+            }
         }
-    }
+    };
+    let _ = tokio::time::timeout(DRAIN_LIMIT, drained).await;
 }
 
 impl From<Refusal> for ApiError {
