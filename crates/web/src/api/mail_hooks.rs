@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::body::BodyDataStream;
 use axum::extract::{Query, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::intake::network;
 use engine::mail::notices::{Hook, Refused};
