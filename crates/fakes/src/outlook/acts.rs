@@ -196,6 +196,21 @@ impl Outlook {
         lock(self.mail()).switches.forgets_returns = forgets;
     }
 
+    /// Tells of a message that changed some properties only: the others have to be asked for.
+    pub fn tell_parts(&self, tells: bool) {
+        lock(self.mail()).switches.tells_parts = tells;
+    }
+
+    /// Lets the next so many requests that name this message, or its files, not find it, as it happens soon after a change.
+    pub fn hide(&self, id: &str, n_times: u32) {
+        lock(self.mail()).switches.hidden.get_mut().insert(id.to_owned(), n_times);
+    }
+
+    /// Finds again what was hidden.
+    pub fn find_everything(&self) {
+        lock(self.mail()).switches.hidden.get_mut().clear();
+    }
+
     /// Lets every request take this long. More than four at a time are refused.
     pub fn take_time(&self, work: Duration) {
         lock(self.mail()).switches.work = work;

@@ -149,7 +149,10 @@ impl Mail {
         match message {
             Some(message) if !(has_left && self.switches.forgets_returns) => {
                 if events.iter().all(|(_, event)| event.kind == Kind::State) {
-                    return self.state(ask, id, message);
+                    return self.some(ask, id, message, &["isRead", "parentFolderId"]);
+                }
+                if self.switches.tells_parts {
+                    return self.some(ask, id, message, &["subject", "parentFolderId"]);
                 }
                 self.whole(ask, token, id, message)
             }
@@ -169,11 +172,11 @@ impl Mail {
         Value::Object(fields)
     }
 
-    /// The little that a delta tells of a message that was only read: not all that was selected.
-    fn state(&self, ask: &Ask<'_>, id: &str, message: &Message) -> Value {
+    /// The little that a delta tells of a message that was only read, or only changed: not all that was selected.
+    fn some(&self, ask: &Ask<'_>, id: &str, message: &Message, kept: &[&str]) -> Value {
         let fields = self.message_fields(id, message, ask.is_immutable());
-        let kept = ["@odata.etag", "id", "isRead", "parentFolderId"];
-        let fields: Map<String, Value> = fields.into_iter().filter(|(key, _)| kept.contains(&key.as_str())).collect();
+        let is_kept = |key: &str| matches!(key, "@odata.etag" | "id") || kept.contains(&key);
+        let fields: Map<String, Value> = fields.into_iter().filter(|(key, _)| is_kept(key)).collect();
         Value::Object(fields)
     }
 }

@@ -10,7 +10,8 @@ mod reading;
 mod rest;
 mod truth;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -110,8 +111,12 @@ struct Switches {
     throttled_secs: u64,
     /// A message that left a folder and came back is told as gone.
     forgets_returns: bool,
+    /// Of a message that changed, a delta has some properties only.
+    tells_parts: bool,
     /// The time that a request takes. While it passes, others are in flight.
     work: Duration,
+    /// Messages that are not found so many times when they are asked for by id.
+    hidden: RefCell<HashMap<String, u32>>,
 }
 
 /// The mailbox of Outlook, as a person working in it changes it. Messages are named by their immutable ids. Every change has a later time than

@@ -214,6 +214,10 @@ impl Mail {
 
     fn one(&self, ask: &Ask<'_>, id: &str, rest: &[&str]) -> Said {
         let Some((id, message)) = self.message(id) else { return ask.refuse(404) };
+        if let Some(times) = self.switches.hidden.borrow_mut().get_mut(id).filter(|times| **times > 0) {
+            *times -= 1;
+            return ask.refuse(404);
+        }
         let file = |file: &str| message.files.iter().find(|known| known.id == file);
         match rest {
             [] => {

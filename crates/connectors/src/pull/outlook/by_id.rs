@@ -9,27 +9,37 @@ use super::round::MESSAGE_MAX_BYTES;
 use crate::pull::records::parsed;
 use crate::pull::{Account, Failed, PullError};
 
-/// Messages by their ids: those that are there, those that are not, and those that cannot be read. Which of them are in a place that is read
-/// is the caller's to say. A folder that nobody knew of before is read with its neighbours.
+/// What became of messages that were asked for.
+pub(super) struct Read {
+    pub messages: Vec<map::Message>,
+    /// Graph does not find them, for good or for a moment: soon after a change it may not.
+    pub not_found: Vec<String>,
+    /// They lie where nobody sees them, such as among what was deleted for good.
+    pub hidden: Vec<String>,
+    pub failed: Vec<Failed>,
+}
+
+/// Asks for messages by their ids. Which of them are in a place that is read is the caller's to say. A folder that nobody knew of before is read with its
+/// neighbours.
 pub(super) async fn read(
     graph: &Graph,
     account: &Account<'_>,
     folders: &mut Folders,
     ids: &[String],
-) -> Result<(Vec<map::Message>, Vec<String>, Vec<Failed>), PullError> {
+) -> Result<Read, PullError> {
     let part = |id: &String| Part::new(format!("/me/messages/{id}?$select={SELECT}"));
     let answers = graph.all(account, &ids.iter().map(part).collect::<Vec<_>>()).await?;
-    let (mut there, mut gone, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut there, mut not_found, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (id, told) in ids.iter().zip(answers) {
         match told {
             Told::Body(body) => match parsed(map::OBJECT, &body, MESSAGE_MAX_BYTES) {
                 Ok(value) => there.push(value),
                 Err(behind) => failed.push(Failed { external_id: map::external_id(id), ..behind }),
             },
-            Told::Refused { status: 404 | 410, .. } => gone.push(id.clone()),
+            Told::Refused { status: 404 | 410, .. } => not_found.push(id.clone()),
             // Not an id of this mailbox's any more.
             Told::Refused { status: 400, code } if code.as_deref() == Some("ErrorInvalidIdMalformed") => {
-                gone.push(id.clone());
+                not_found.push(id.clone());
             }
             // Others of the mailbox can be read, or there would be no folders.
             Told::Refused { status, code } => {
@@ -45,15 +55,14 @@ pub(super) async fn read(
             folders.entry(id).or_insert(folder);
         }
     }
-    let mut messages = Vec::new();
+    let (mut messages, mut hidden) = (Vec::new(), Vec::new());
     for value in there {
-        // In a hidden folder, such as the one of what was deleted for good.
         let is_hidden = parent(&value).is_none_or(|id| !folders.contains_key(&id));
         match map::message(value, folders, None) {
-            Ok(message) if is_hidden => gone.push(message.id),
+            Ok(message) if is_hidden => hidden.push(message.id),
             Ok(message) => messages.push(message),
             Err(behind) => failed.push(behind),
         }
     }
-    Ok((messages, gone, failed))
+    Ok(Read { messages, not_found, hidden, failed })
 }

@@ -1,6 +1,7 @@
 //! The files of letters: listed for those that have some, and fetched where they are kept. A page takes only as many letters as their files fit
 //! into memory; the others are asked for again by id.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,6 +34,8 @@ const FIELDS: &str = "$select=id,name,contentType,size,isInline&$top=200";
 pub(super) struct Completed {
     pub messages: Vec<Message>,
     pub left: Vec<String>,
+    /// The ids of those whose files Graph does not find. It may only not find them yet.
+    pub unsure: Vec<String>,
 }
 
 /// A file to fetch: the letter and the file, by their numbers.
@@ -41,6 +44,23 @@ struct Wanted {
     file: usize,
     path: String,
     is_page: bool,
+}
+
+/// The reasons why a file has no bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    TooLarge,
+    NotFound,
+    Refused,
+}
+
+impl Missing {
+    fn left_out(self) -> LeftOut {
+        match self {
+            Self::TooLarge => LeftOut::TooLarge,
+            Self::NotFound | Self::Refused => LeftOut::Unreadable,
+        }
+    }
 }
 
 pub(super) async fn complete(
@@ -52,6 +72,7 @@ pub(super) async fn complete(
     let needs = |message: &Message| message.has_files && account.places.contains(&message.letter.place);
     let having: Vec<usize> = (0..messages.len()).filter(|index| needs(&messages[*index])).collect();
     let part = |index: &usize| Part::new(format!("/me/messages/{}/attachments?{FIELDS}", messages[*index].id));
+    let mut unsure = BTreeSet::new();
     let answers = graph.all(account, &having.iter().map(part).collect::<Vec<_>>()).await?;
     for (index, told) in having.into_iter().zip(answers) {
         match told {
@@ -60,9 +81,11 @@ pub(super) async fn complete(
                 let found = list.value.0.into_iter().filter_map(map::file_of);
                 messages[index].letter.files = found.take(FILES_MAX).collect();
             }
-            // It went away since; the next delta tells where to.
-            Told::Refused { status: 404, .. } => {}
-            Told::Refused { .. } => messages[index].letter.notes.push(Note::FilesUnread),
+            Told::Refused { status, .. } => {
+                messages[index].letter.notes.push(Note::FilesUnread);
+                // It went away since, which the next delta tells, or it is to be asked for once more.
+                unsure.extend((status == 404).then_some(index));
+            }
         }
     }
     let (n_whole, wanted) = fitting(&messages);
@@ -74,9 +97,12 @@ pub(super) async fn complete(
     let fetched: Vec<_> = stream::iter(fetching).buffered(AT_ONCE).try_collect().await?;
     // The last one first: a file that is opened may go, and those behind it move up.
     for (Wanted { message, file, .. }, read) in fetched.into_iter().rev() {
-        place(&mut messages[message].letter, file, read);
+        unsure.extend((read == Err(Missing::NotFound)).then_some(message));
+        place(&mut messages[message].letter, file, read.map_err(Missing::left_out));
     }
-    Ok(Completed { messages, left })
+    // Those that are left are asked for again anyway.
+    let unsure = unsure.into_iter().filter_map(|index| Some(messages.get(index)?.id.clone())).collect();
+    Ok(Completed { messages, left, unsure })
 }
 
 /// The number of letters whose files fit into a page, at least one, and the files to fetch.
@@ -102,13 +128,14 @@ fn fitting(messages: &[Message]) -> (usize, Vec<Wanted>) {
 }
 
 /// The bytes of a file, or why there are none.
-async fn fetched(graph: &Graph, account: &Account<'_>, wanted: &Wanted) -> Result<Result<Vec<u8>, LeftOut>, PullError> {
+async fn fetched(graph: &Graph, account: &Account<'_>, wanted: &Wanted) -> Result<Result<Vec<u8>, Missing>, PullError> {
     match graph.download(account, &wanted.path, wanted.is_page, BOUNDS).await {
         Ok(bytes) => Ok(Ok(bytes)),
-        Err(Refused::TooLarge { .. }) => Ok(Err(LeftOut::TooLarge)),
+        Err(Refused::TooLarge { .. }) => Ok(Err(Missing::TooLarge)),
         Err(Refused::Lasting { status: 504, .. }) => Err(graph.too_much()),
-        // Protected by rights, or gone since.
-        Err(Refused::Lasting { .. }) => Ok(Err(LeftOut::Unreadable)),
+        Err(Refused::Lasting { status: 404, .. }) => Ok(Err(Missing::NotFound)),
+        // Protected by rights.
+        Err(Refused::Lasting { .. }) => Ok(Err(Missing::Refused)),
         Err(refused) => Err(lasting(graph, refused)),
     }
 }

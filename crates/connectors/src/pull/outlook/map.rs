@@ -136,7 +136,8 @@ fn read(value: &Value, folders: &Folders, here: Option<&Folder>) -> Result<Messa
         id,
         letter,
         changed_at: record::time(fields.get("lastModifiedDateTime")),
-        has_files: is("hasAttachments") && files.is_none(),
+        // Graph does not count what stands inside the text.
+        has_files: (is("hasAttachments") || content.contains("cid:")) && files.is_none(),
     })
 }
 

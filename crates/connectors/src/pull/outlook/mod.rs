@@ -59,9 +59,9 @@ impl Outlook {
                 failed.extend(ids.iter().map(later));
                 break;
             }
-            let (messages, _, behind) = by_id::read(&self.graph, account, &mut folders, &ids).await?;
-            failed.extend(behind);
-            let completed = files::complete(&self.graph, account, messages).await?;
+            let read = by_id::read(&self.graph, account, &mut folders, &ids).await?;
+            failed.extend(read.failed);
+            let completed = files::complete(&self.graph, account, read.messages).await?;
             let files = completed.messages.iter().flat_map(|message| &message.letter.files);
             n_bytes += files.filter_map(|file| Some(file.content.as_ref()?.len() as u64)).sum::<u64>();
             let found = completed.messages.into_iter().map(|message| message.item(account.places));

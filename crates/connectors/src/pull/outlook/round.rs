@@ -40,6 +40,9 @@ const RESTARTS_MAX: u32 = 3;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cursor {
     folders: BTreeMap<String, Known>,
+    /// Messages that were not found, or whose files were not: Graph may only not find them yet. They are asked for once more.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    again: BTreeSet<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,6 +61,15 @@ struct Round {
     todo: Vec<Visit>,
     /// Messages of which only the id is known.
     wanted: BTreeSet<String>,
+    /// Those that their folder tells as gone from it.
+    #[serde(default)]
+    removed: BTreeSet<String>,
+    /// Those that are asked for the second time.
+    #[serde(default)]
+    second: BTreeSet<String>,
+    /// Those to ask for once more, in the next round.
+    #[serde(default)]
+    again: BTreeSet<String>,
     /// Messages so far, for the cap on a first sync.
     n_taken: usize,
     is_capped: bool,
@@ -130,6 +142,8 @@ pub(super) async fn page(
     let completed = files::complete(graph, account, messages).await?;
     round.n_taken -= completed.left.len();
     round.wanted.extend(completed.left);
+    let second = &round.second;
+    round.again.extend(completed.unsure.into_iter().filter(|id| !second.contains(id)));
     items.extend(completed.messages.into_iter().map(|message| message.item(account.places)));
 
     if !round.todo.is_empty() || !round.wanted.is_empty() {
@@ -191,13 +205,14 @@ impl Round {
         // Changes come first: they are what people wait for.
         todo.sort_by_key(|visit| !visit.is_sweep());
         let is_capped = first_max == Some(0);
-        Ok(Self { folders, todo, size: PAGE, is_capped, ..Self::default() })
+        let (wanted, second) = (cursor.again.clone(), cursor.again);
+        Ok(Self { folders, todo, wanted, second, size: PAGE, is_capped, ..Self::default() })
     }
 
     fn cursor(self) -> Cursor {
-        let Self { folders, mut links, .. } = self;
+        let Self { folders, mut links, again, .. } = self;
         let known = |(id, Folder { name, place })| links.remove(&id).map(|link| (id, Known { name, place, link }));
-        Cursor { folders: folders.into_iter().filter_map(known).collect() }
+        Cursor { folders: folders.into_iter().filter_map(known).collect(), again }
     }
 
     /// The first changes of up to twenty folders at once.
@@ -320,7 +335,11 @@ impl Round {
                 (Reads::Nothing, ..) => self.is_capped = true,
                 (Reads::Removals, Change::Removed, _) => {}
                 (Reads::Removals, _, Some(id)) => found.items.push(map::gone(&id)),
-                (Reads::Letters, Change::Removed | Change::Part, Some(id)) => {
+                (Reads::Letters, Change::Removed, Some(id)) => {
+                    self.removed.insert(id.clone());
+                    self.wanted.insert(id);
+                }
+                (Reads::Letters, Change::Part, Some(id)) => {
                     self.wanted.insert(id);
                 }
                 // It says nothing new, unless it is the first that we hear of it.
@@ -351,14 +370,18 @@ impl Round {
         received_at.zip(self.began_at).is_some_and(|(received_at, began_at)| received_at > began_at - SKEW)
     }
 
-    /// Asks for messages by id: what is found in a place that is read is a letter, the rest is gone from there.
+    /// Asks for messages by id: what is found in a place that is read is a letter. What is not found is gone if its folder says so too, or if it is not found
+    /// in the next round either: for a moment Graph may not find what is there.
     async fn look_up(&mut self, graph: &Graph, account: &Account<'_>, found: &mut Found) -> Result<(), PullError> {
         let ids: Vec<String> = self.wanted.iter().take(BATCH).cloned().collect();
-        let (messages, gone, failed) = by_id::read(graph, account, &mut self.folders, &ids).await?;
+        let read = by_id::read(graph, account, &mut self.folders, &ids).await?;
         self.wanted.retain(|id| !ids.contains(id));
-        found.messages.extend(messages);
-        found.items.extend(gone.iter().map(|id| map::gone(id)));
-        found.failed.extend(failed);
+        found.messages.extend(read.messages);
+        found.failed.extend(read.failed);
+        let is_gone = |id: &&String| self.removed.contains(*id) || self.second.contains(*id);
+        found.items.extend(read.hidden.iter().chain(read.not_found.iter().filter(is_gone)).map(|id| map::gone(id)));
+        let second = &self.second;
+        self.again.extend(read.not_found.into_iter().filter(|id| !second.contains(id)));
         Ok(())
     }
 }

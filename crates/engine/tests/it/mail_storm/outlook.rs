@@ -159,8 +159,10 @@ impl Mailbox for AtOutlook {
         tally.troubles += 1;
         let retry_after = RetryAfter::Seconds(dice.random_range(0..=2));
         let nth = dice.random_range(1..=6);
-        match dice.random_range(0..12) {
-            0..2 => self.fakes.nth(API, nth, Manner::RateLimited { retry_after }),
+        match dice.random_range(0..13) {
+            0 => self.outlook.hide(&self.letters.any(dice), 1),
+            1 => self.outlook.hide(&self.letters.recent(dice), 1),
+            12 => self.fakes.nth(API, nth, Manner::RateLimited { retry_after }),
             2 => self.fakes.nth(API, nth, Manner::Status(503)),
             3 => self.fakes.nth(API, nth, Manner::Reset),
             4 => self.fakes.nth(API, nth, Manner::Truncated),
@@ -202,6 +204,7 @@ impl Mailbox for AtOutlook {
         self.outlook.throttle_parts(0, 0);
         self.outlook.set_delta_lag(Duration::ZERO);
         self.outlook.forget_returns(false);
+        self.outlook.find_everything();
     }
 
     fn receive(&mut self, dice: &mut StdRng) {
