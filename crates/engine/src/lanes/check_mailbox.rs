@@ -137,10 +137,10 @@ impl Run<'_> {
         let ours = self.ours(there, &counted, (from, to)).await?;
         let mut compared = Compared::new(&counted, &ours.known, &ours.here, read_from);
         let Some(Pending { suspects, .. }) = &check.suspects else {
-            match compared.is_equal() {
-                true => self.write(check, compared.state(), &compared).await?,
-                false => self.suspect(check, compared, newest_job, since, 1).await?,
+            if !compared.is_equal() {
+                return self.suspect(check, compared, newest_job, since, 1).await;
             }
+            self.write(check, compared.state(), &compared).await?;
             return Ok(true);
         };
         let undated = compared.undated(&ours.known, &counted, suspects);
@@ -162,10 +162,9 @@ impl Run<'_> {
             judged = judged.without_surplus(&found.into_keys().collect());
         }
         if judged.state() == CheckState::Reading && suspects.rounds < MOST_ROUNDS {
-            self.suspect(check, fresh, newest_job, since, suspects.rounds + 1).await?;
-        } else {
-            self.write(check, judged.state(), &judged).await?;
+            return self.suspect(check, fresh, newest_job, since, suspects.rounds + 1).await;
         }
+        self.write(check, judged.state(), &judged).await?;
         Ok(true)
     }
 
@@ -184,7 +183,7 @@ impl Run<'_> {
         Ok(Ours { known, here })
     }
 
-    /// Differences that the next sync is to settle: the row and the sync are one commit.
+    /// Differences that the next sync is to settle: the row and the sync are one commit. `false`: the mailbox is no longer synced, and nothing was done.
     async fn suspect(
         &self,
         check: &Check,
@@ -192,12 +191,12 @@ impl Run<'_> {
         after_job: Option<Uuid>,
         since: DateTime<Utc>,
         rounds: u32,
-    ) -> Result<(), Trouble> {
+    ) -> Result<bool, Trouble> {
         let pending = Pending { suspects: Suspects::of(&compared, since, rounds), after_job };
         let (at, tenant_id, source_id) = (self.env.clock.sql(), self.tenant_id, self.source_id);
         let mut step = self.lease.begin_step(self.env).await?;
         let Some(source) = sources::load(&mut step, tenant_id, source_id).await?.filter(jobs::is_synced) else {
-            return Ok(()); // the next look finds out why
+            return Ok(false); // the next look finds out why
         };
         checks::suspect(&mut step, at, tenant_id, source_id, check.day, &pending, &compared.unjudged()).await?;
         jobs::queue(self.env, &mut step, &source, None, "count of letters").await?;
@@ -205,7 +204,7 @@ impl Run<'_> {
         crash::at(Point::CheckBeforeCommit)?;
         step.commit().await?;
         crash::at(Point::CheckAfterCommit)?;
-        Ok(())
+        Ok(true)
     }
 
     async fn write(&self, check: &Check, state: CheckState, compared: &Compared) -> Result<(), Trouble> {
