@@ -29,6 +29,8 @@ create table tributary.assistants (
     id uuid not null unique,
     tenant_id uuid not null,
     key_id uuid not null,
+    -- The key with which the person had signed in. Its assistants are worth nothing without it.
+    let_in_by uuid not null,
     client_id text not null check (length(client_id) between 1 and 2000),
     client_name text not null check (length(client_name) between 1 and 200),
     redirect_host text not null check (length(redirect_host) between 1 and 300),
@@ -40,8 +42,10 @@ create table tributary.assistants (
     revoked_by text check (revoked_by in ('person', 'reuse', 'client')),
     primary key (tenant_id, id),
     check ((revoked_at is null) = (revoked_by is null)),
-    foreign key (tenant_id, key_id) references tributary.api_keys (tenant_id, id) on delete cascade
+    foreign key (tenant_id, key_id) references tributary.api_keys (tenant_id, id) on delete cascade,
+    foreign key (tenant_id, let_in_by) references tributary.api_keys (tenant_id, id) on delete cascade
 );
+create index assistants_let_in_by_idx on tributary.assistants (tenant_id, let_in_by);
 create index assistants_key_idx on tributary.assistants (tenant_id, key_id);
 create index assistants_client_idx on tributary.assistants (client_id);
 create index assistants_over_idx on tributary.assistants ((coalesce(revoked_at, last_used_at, created_at)));
@@ -67,15 +71,15 @@ create index assistant_tokens_assistant_idx on tributary.assistant_tokens (tenan
 create index assistant_tokens_expires_at_idx on tributary.assistant_tokens (expires_at);
 select tributary.protect('tributary.assistant_tokens');
 
--- Calls of tools over MCP: who, what, how long, how much was found. Arguments only where the operator keeps them (`MCP_KEEP_ARGUMENTS`).
+-- Calls over MCP, of tools and for resources: who, what, how long, how much was found. Arguments only where the operator keeps them (`MCP_KEEP_ARGUMENTS`).
 -- Retention: 90 days (task `retention`).
 create table tributary.mcp_calls (
     id uuid not null,
     tenant_id uuid not null,
     key_id uuid not null,
     tool text not null check (length(tool) between 1 and 100),
-    -- ok, refused (the caller can mend it), failed (we could not).
-    outcome text not null check (outcome in ('ok', 'refused', 'failed')),
+    -- ok, refused (the caller can mend it), failed (we could not), cancelled (the client gave it up).
+    outcome text not null check (outcome in ('ok', 'refused', 'failed', 'cancelled')),
     duration_ms int not null check (duration_ms >= 0),
     n_hits int check (n_hits >= 0),
     arguments jsonb,

@@ -37,6 +37,26 @@ pub async fn claim(conn: &mut PgConnection, limit: i32, source_types: &[&str]) -
     .await?)
 }
 
+/// Returns what came in with an activity, if this key still holds it at this epoch.
+pub async fn raw_data(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    key_id: KeyId,
+    id: Uuid,
+    lock_epoch: i32,
+) -> Result<Option<serde_json::Value>> {
+    Ok(sqlx::query_scalar(
+        "select raw_data from public.activities
+         where tenant_id = $1 and id = $2 and processing_status = 'processing' and locked_key = $3 and lock_epoch = $4",
+    )
+    .bind(tenant_id.0)
+    .bind(id)
+    .bind(key_id.0)
+    .bind(lock_epoch)
+    .fetch_optional(conn)
+    .await?)
+}
+
 /// Completes the activities that this key still holds at these epochs, and returns their ids. A late result overwrites nothing.
 pub async fn complete(
     conn: &mut PgConnection,

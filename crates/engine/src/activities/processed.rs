@@ -32,6 +32,13 @@ pub async fn claim(env: &Env, caller: &Caller, limit: i32, with_recordings: bool
     Ok(claimed)
 }
 
+/// Returns what came in with an activity that this caller holds at this epoch.
+pub async fn raw_data(env: &Env, caller: &Caller, id: ActivityId, lock_epoch: i32) -> Result<Value, ActError> {
+    let (tenant_id, key_id) = (caller.tenant_id, caller.key_id);
+    let raw = env.db.session(async |conn| claims::raw_data(conn, tenant_id, key_id, id.0, lock_epoch).await);
+    raw.await?.ok_or_else(not_held)
+}
+
 /// Completes an activity that this caller holds at this epoch, with what was made of it.
 pub async fn complete(
     env: &Env,
@@ -68,10 +75,11 @@ pub async fn fail(env: &Env, caller: &Caller, id: ActivityId, lock_epoch: i32, w
 }
 
 fn held(is_done: bool) -> Result<(), ActError> {
-    if is_done {
-        return Ok(());
-    }
-    Err(ActError::conflict(
+    if is_done { Ok(()) } else { Err(not_held()) }
+}
+
+fn not_held() -> ActError {
+    ActError::conflict(
         "this key does not hold that activity at that epoch: it was completed, or given back because it took too long; claim again",
-    ))
+    )
 }

@@ -1,4 +1,4 @@
-//! Calls of tools, noted without making the caller wait: they are written once a second, in the background.
+//! Calls of programs, noted without making the caller wait: they are written once a second, in the background.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub enum Outcome {
     Refused,
     /// We could not do it.
     Failed,
+    /// The client gave it up.
+    Cancelled,
 }
 
 impl Outcome {
@@ -33,6 +35,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::Refused => "refused",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -40,6 +43,7 @@ impl Outcome {
 /// A call that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Called<'a> {
+    /// The tool's name, or the method for a resource.
     pub tool: &'static str,
     pub outcome: Outcome,
     pub took: Duration,
@@ -68,7 +72,9 @@ impl Calls {
             duration_ms: i32::try_from(took.as_millis()).unwrap_or(i32::MAX),
             n_hits: n_hits.map(|n| i32::try_from(n).unwrap_or(i32::MAX)),
             // PostgreSQL has no NUL in a text.
-            arguments: is_kept.then(|| arguments.clone()).filter(|kept| !kept.to_string().contains("\\u0000")),
+            arguments: is_kept
+                .then(|| arguments.clone())
+                .filter(|kept| !kept.is_null() && !kept.to_string().contains("\\u0000")),
             at: env.clock.now(),
         };
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -52,15 +52,26 @@ pub enum NotAsked {
     #[error(transparent)]
     Here(OauthError),
     /// The program is told, at this address.
-    #[error("the program is told")]
-    There(String),
+    #[error("{what}")]
+    There {
+        address: String,
+        /// The place, for people. None: it is answered for, by the host that describes the program or by this device.
+        unknown_place: Option<String>,
+        what: &'static str,
+    },
 }
 
 /// Checks what a program asks for.
 pub async fn check(env: &Env, caller: &Caller, documents: &Documents, asked: &Asked) -> Result<Request, NotAsked> {
     let program = programs::find(env, documents, &asked.client_id).await.map_err(NotAsked::Here)?;
     let redirect = program.redirect(&asked.redirect_uri).ok_or(NotAsked::Here(OauthError::InvalidRedirect))?;
-    let there = |error: &str, what: &str| NotAsked::There(back(env, &redirect, &asked.state, error, what));
+    // Anybody registers anything: a link of ours leads nobody on by itself to a place that nobody answers for.
+    let is_known = program.vouched_by.is_some() || redirect.is_on_device();
+    let there = |error: &str, what: &'static str| NotAsked::There {
+        address: back(env, &redirect, &asked.state, error, what),
+        unknown_place: (!is_known).then(|| redirect.place()),
+        what,
+    };
     if asked.response_type != "code" {
         return Err(there("unsupported_response_type", "response_type is code"));
     }
@@ -108,6 +119,7 @@ pub async fn allow(env: &Env, caller: &Caller, request: &Request, allowed: &[Sco
     let (place, resource) = (request.redirect.place(), resource(&env.config));
     let new = NewAssistant {
         person_id: caller.person_id,
+        let_in_by: caller.key_id,
         client_id: &request.program.id,
         client_name: &request.program.name,
         redirect_uri: request.redirect.as_str(),

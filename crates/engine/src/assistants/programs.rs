@@ -126,9 +126,15 @@ fn host_of_document(id: &str, is_loopback_allowed: bool) -> Option<String> {
         Some(after) => after,
         None => id.strip_prefix("http://").filter(|_| is_loopback_allowed && is_loopback_url(id))?,
     };
+    // What we show as the host is what is fetched: nothing before the first slash ends a host for one reader and not for another.
     let (host, path) = after.split_once('/')?;
-    let has_dots = path.split(['/', '?']).any(|part| part == "." || part == "..");
-    (is_plain && !host.is_empty() && !path.is_empty() && !has_dots).then(|| host.to_ascii_lowercase())
+    let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));
+    let is_host = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c))
+        && port.is_none_or(|port| port.parse::<u16>().is_ok());
+    let dots = |part: &str| matches!(part.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+    let has_dots = path.split(['/', '?']).any(dots);
+    (is_plain && is_host && !path.is_empty() && !has_dots).then(|| host.to_ascii_lowercase())
 }
 
 /// A program's name on one line.
@@ -227,6 +233,7 @@ mod tests {
         }
     }
 
+    /// S22: the consent page names the host that was asked, and no other.
     #[test]
     fn a_documents_address_is_plain() {
         let of = |id| host_of_document(id, false);
@@ -239,6 +246,13 @@ mod tests {
             "https://a@app.example/c",
             "https://app.example/c#x",
             "https://app.example/../c",
+            "https://app.example/%2E./c",
+            "https://evil.example?.app.example/c",
+            "https://evil.example%2f.app.example/c",
+            "https://evil.example;.app.example/c",
+            "https://app.example:x/c",
+            "https://app.example:/c",
+            "https://:443/c",
             "ftp://app.example/c",
         ] {
             assert_eq!(of(bad), None, "{bad}");

@@ -76,6 +76,11 @@ impl Redirect {
         is_loopback(self.host())
     }
 
+    /// Whether it leads to a program on the person's own device.
+    pub fn is_on_device(&self) -> bool {
+        self.scheme != "https"
+    }
+
     /// The place for people: a host, or a program's own scheme.
     pub fn place(&self) -> String {
         match self.scheme.as_str() {

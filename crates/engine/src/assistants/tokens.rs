@@ -30,7 +30,7 @@ pub enum OauthError {
     InvalidTarget,
     #[error("grant_type is authorization_code or refresh_token")]
     UnsupportedGrant,
-    #[error("too many programs have registered here; try again tomorrow")]
+    #[error("too many programs have registered here; try again in ten minutes")]
     Full,
     #[error("it cannot be done now")]
     Store(#[from] store::Error),
@@ -101,7 +101,7 @@ pub async fn grant(env: &Env, wanted: &Wanted) -> Outcome {
 
 async fn granted(env: &Env, wanted: &Wanted) -> Result<Outcome, OauthError> {
     know(env, &wanted.client_id, wanted.client_secret.as_ref()).await?;
-    if !is_resource(&env.config, wanted.resource.as_deref()) {
+    if !is_resource(&env.config, wanted.resource.as_deref().filter(|named| !named.is_empty())) {
         return Err(OauthError::InvalidTarget);
     }
     let (secret, kind) = match wanted.grant_type.as_str() {

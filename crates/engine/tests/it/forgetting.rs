@@ -337,7 +337,7 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into tributary.alerts (id, tenant_id, kind, subject, what, todo) values (gen_random_uuid(), '{tenant_id}', 'odd', '{word}', '{word}', '');
              insert into tributary.channel_refusals (tenant_id, channel_id, status, reason) values ('{tenant_id}', gen_random_uuid(), 401, '{word}');
              insert into tributary.sessions (hash, kind, tenant_id, key_id, expires_at) select sha256('s{word}'), 'session', tenant_id, id, '2100-01-01' from tributary.api_keys where tenant_id = '{tenant_id}';
-             insert into tributary.assistants (id, tenant_id, key_id, client_id, client_name, redirect_host, resource) select gen_random_uuid(), tenant_id, id, '{word}', '{word}', '{word}', '{word}' from tributary.api_keys where tenant_id = '{tenant_id}' limit 1;
+             insert into tributary.assistants (id, tenant_id, key_id, let_in_by, client_id, client_name, redirect_host, resource) select gen_random_uuid(), tenant_id, id, id, '{word}', '{word}', '{word}', '{word}' from tributary.api_keys where tenant_id = '{tenant_id}' limit 1;
              insert into tributary.assistant_tokens (hash, tenant_id, assistant_id, kind, expires_at) select sha256('t{word}'), tenant_id, id, 'refresh', '2100-01-01' from tributary.assistants where tenant_id = '{tenant_id}';
              insert into tributary.mcp_calls (id, tenant_id, key_id, tool, outcome, duration_ms) select gen_random_uuid(), tenant_id, id, 'search', 'ok', 1 from tributary.api_keys where tenant_id = '{tenant_id}' limit 1;
              insert into forgotten (id, tenant_id, what, by) values (gen_random_uuid(), '{tenant_id}', 'HubSpot', '{word}');

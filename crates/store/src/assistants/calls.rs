@@ -1,4 +1,4 @@
-//! Calls of tools over MCP: who called what, how long it took, how much was found.
+//! Calls over MCP: who called what, how long it took, how much was found.
 
 use chrono::{DateTime, Utc};
 use domain::{KeyId, TenantId};
@@ -15,7 +15,7 @@ pub struct NewCall {
     pub tenant_id: TenantId,
     pub key_id: KeyId,
     pub tool: &'static str,
-    /// ok, refused or failed.
+    /// ok, refused, failed or cancelled.
     pub outcome: &'static str,
     pub duration_ms: i32,
     pub n_hits: Option<i32>,

@@ -1,5 +1,7 @@
 //! Programs that registered themselves. They belong to no tenant.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use domain::Secret;
 use sqlx::PgConnection;
@@ -9,6 +11,8 @@ use crate::keys::hash;
 
 /// The most that are kept. Nobody can fill the disk by registering.
 pub const MOST: i64 = 10_000;
+/// A person lets a program in within minutes of its registration, or not at all.
+const MOST_WAIT: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Registered {
@@ -29,7 +33,8 @@ impl Registered {
     }
 }
 
-/// Registers a program. `false`: there are [`MOST`] already.
+/// Registers a program. Where there are [`MOST`], it takes the place of those that nobody has let in within [`MOST_WAIT`] of their last use, so that whoever
+/// registers thousands keeps nobody else out. `false`: there are none of those.
 pub async fn register(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -39,9 +44,18 @@ pub async fn register(
     secret: Option<&Secret>,
 ) -> Result<bool> {
     let registered = sqlx::query(
-        "insert into tributary.oauth_clients (id, name, redirect_uris, secret_hash, created_at, used_at)
+        "with n as (
+             select count(*) < $6 as has_room from (select from tributary.oauth_clients limit $6) some_clients
+         ), left_out as (
+             delete from tributary.oauth_clients where id in (
+                 select c.id from tributary.oauth_clients c
+                 where not (select has_room from n) and c.used_at < coalesce($5, now()) - make_interval(secs => $7)
+                     and not exists (select from tributary.assistants a where a.client_id = c.id)
+                 order by c.used_at limit 100)
+             returning id)
+         insert into tributary.oauth_clients (id, name, redirect_uris, secret_hash, created_at, used_at)
          select $1, $2, $3, $4, coalesce($5, now()), coalesce($5, now())
-         where (select count(*) from (select from tributary.oauth_clients limit $6) some_clients) < $6",
+         where (select has_room from n) or exists (select from left_out)",
     )
     .bind(id)
     .bind(name)
@@ -49,6 +63,7 @@ pub async fn register(
     .bind(secret.map(|secret| hash(secret).to_vec()))
     .bind(at)
     .bind(MOST)
+    .bind(MOST_WAIT.as_secs_f64())
     .execute(conn)
     .await?;
     Ok(registered.rows_affected() == 1)

@@ -30,6 +30,8 @@ pub const CODE_PREFIX: &str = "trc_";
 #[derive(Clone, Debug)]
 pub struct NewAssistant<'a> {
     pub person_id: Option<PersonId>,
+    /// The key with which the person had signed in. When it is revoked, so is what it let in.
+    pub let_in_by: KeyId,
     pub client_id: &'a str,
     pub client_name: &'a str,
     pub redirect_uri: &'a str,
@@ -52,12 +54,13 @@ pub async fn let_in(
     sqlx::query(sql).bind(tenant_id.0).bind(key_id.0).execute(&mut *conn).await?;
     let id = Uuid::now_v7();
     sqlx::query(
-        "insert into tributary.assistants (id, tenant_id, key_id, client_id, client_name, redirect_host, resource, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, coalesce($8, now()))",
+        "insert into tributary.assistants (id, tenant_id, key_id, let_in_by, client_id, client_name, redirect_host, resource, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()))",
     )
     .bind(id)
     .bind(tenant_id.0)
     .bind(key_id.0)
+    .bind(new.let_in_by.0)
     .bind(new.client_id)
     .bind(new.client_name)
     .bind(new.redirect_host)

@@ -37,10 +37,18 @@ pub(super) enum Refusal {
 
 impl Answer {
     pub fn new(content: &impl Serialize, n_hits: Option<usize>) -> Result<Self, Refusal> {
-        let mut content =
-            serde_json::to_value(content).map_err(|_| Refusal::Failed("the answer could not be written".into()))?;
-        fit(&mut content);
+        let mut content = written(content)?;
+        fit(&mut content, MOST_TOKENS);
         Ok(Self { content, n_hits })
+    }
+
+    /// The same for an answer whose member `text` is one of [`pages`]: it is left whole, since no other page has what would be cut, and the rest makes room.
+    pub fn page(content: &impl Serialize) -> Result<Self, Refusal> {
+        let mut answer = Self { content: written(content)?, n_hits: Some(1) };
+        let text = answer.content.get_mut("text").map(Value::take).unwrap_or_default();
+        fit(&mut answer.content, MOST_TOKENS.saturating_sub(tokens(&text.to_string())));
+        answer.content["text"] = text;
+        Ok(answer)
     }
 
     pub fn into_result(self) -> CallToolResult {
@@ -103,6 +111,10 @@ impl From<door::Refusal> for Refusal {
     }
 }
 
+fn written(content: &impl Serialize) -> Result<Value, Refusal> {
+    serde_json::to_value(content).map_err(|_| Refusal::Failed("the answer could not be written".into()))
+}
+
 /// The tokens of a text, about: four plain letters are one, and any other character.
 pub(super) fn tokens(text: &str) -> usize {
     let n_plain = text.bytes().filter(u8::is_ascii).count();
@@ -152,18 +164,18 @@ fn quarters_of(c: char) -> usize {
 }
 
 /// Shortens the longest texts and lists of an answer until it is small enough. Whatever is shortened can be had whole by its own tool.
-fn fit(content: &mut Value) {
+fn fit(content: &mut Value, most_tokens: usize) {
     for most_chars in [usize::MAX, 24_000, 4_000, 1_000, 300, 120, 60] {
         if most_chars < usize::MAX {
             clip(content, most_chars);
         }
-        if tokens(&content.to_string()) <= MOST_TOKENS {
+        if tokens(&content.to_string()) <= most_tokens {
             return;
         }
     }
     for most_items in [50, 20, 10, 5] {
         shorten(content, most_items);
-        if tokens(&content.to_string()) <= MOST_TOKENS {
+        if tokens(&content.to_string()) <= most_tokens {
             return;
         }
     }
@@ -220,6 +232,17 @@ mod tests {
             assert!(written.is_some_and(|tokens| tokens <= PAGE_TOKENS + 2), "{written:?}");
         }
         assert_eq!((pages(""), pages("short")), (vec![""], vec!["short"]));
+    }
+
+    #[test]
+    fn a_page_loses_nothing_of_its_text_however_much_stands_beside_it() {
+        let text = "All the king's horses and all the king's men\n".repeat(3_000);
+        for page in pages(&text) {
+            let beside = json!({ "metadata": { "to": "馬".repeat(2_000), "about": "x".repeat(9_000) }, "text": page });
+            let answer = Answer::page(&beside).expect("an answer");
+            assert_eq!(answer.content["text"].as_str(), Some(page));
+            assert!(tokens(&answer.content.to_string()) <= MOST_TOKENS);
+        }
     }
 
     #[test]

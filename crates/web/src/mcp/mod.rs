@@ -46,7 +46,7 @@ const REQUESTS_PER_CALL: u32 = 4;
 pub(crate) struct Mcp {
     service: StreamableHttpService<Server, NeverSessionManager>,
     requests: PerMinute<KeyId>,
-    /// Calls of tools, by key.
+    /// Calls, by key.
     rate: PerMinute<KeyId>,
     under_way: PerCaller,
     pub calls: Calls,
@@ -115,7 +115,7 @@ async fn admitted(app: &App, address: CallerAddress, headers: &HeaderMap) -> Res
         _ => return Err(ApiError::Unauthenticated),
     };
     let caller = Caller::with(credential, address, app).await?;
-    if !caller.may(Scope::Agent) {
+    if !assistants::SCOPES.into_iter().any(|scope| caller.may(scope)) {
         caller.need(Scope::Read)?;
     }
     Ok(caller)

@@ -5,15 +5,16 @@ use std::time::Instant;
 use axum::http::request::Parts;
 use engine::assistants::calls::{Called, Outcome};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, Implementation, InitializeRequestParams,
-    InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, ErrorCode, Implementation,
+    InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::answer::Refusal;
+use super::answer::{Answer, Refusal};
 use super::{Asking, instructions, resources, tools};
 
 /// The time for which a client may keep a list: the tools change with the key's rights alone.
@@ -24,6 +25,74 @@ const DOCUMENTS_TTL_MS: u64 = 10_000;
 
 #[derive(Clone, Copy)]
 pub(super) struct Server;
+
+/// A call that was stopped before its end.
+enum Stopped {
+    Over(String),
+    Cancelled,
+}
+
+impl From<Stopped> for ErrorData {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Over(what) => Self::invalid_request(what, None),
+            Stopped::Cancelled => Self::invalid_request("it was cancelled", None),
+        }
+    }
+}
+
+/// A call under way. It is noted when it is dropped, so also when its client goes away.
+struct Call<'a> {
+    asking: &'a Asking,
+    name: &'static str,
+    arguments: &'a Value,
+    begun: Instant,
+    outcome: Outcome,
+    n_hits: Option<usize>,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let Self { name: tool, outcome, n_hits, arguments, .. } = *self;
+        let called = Called { tool, outcome, took: self.begun.elapsed(), n_hits, arguments };
+        self.asking.app.mcp.calls.note(&self.asking.app.env, &self.asking.caller, called);
+    }
+}
+
+/// Answers a call, if its key has not made too many within a minute. `ended` says how it ended and how much was found.
+async fn call<T>(
+    asking: &Asking,
+    context: &RequestContext<RoleServer>,
+    (name, arguments): (&'static str, &Value),
+    answering: impl Future<Output = T>,
+    ended: impl FnOnce(&T) -> (Outcome, Option<usize>),
+) -> Result<T, Stopped> {
+    let begun = Instant::now();
+    let mut call = Call { asking, name, arguments, begun, outcome: Outcome::Cancelled, n_hits: None };
+    let most = asking.app.env.config.mcp_calls_per_minute;
+    if let Err(wait) = asking.app.mcp.rate.count(asking.caller.key_id, most) {
+        call.outcome = Outcome::Refused;
+        let secs = wait.as_secs() + 1;
+        return Err(Stopped::Over(format!(
+            "this key has made {most} calls within a minute: wait {secs} s, then go on"
+        )));
+    }
+    let answered = tokio::select! {
+        answered = answering => answered,
+        () = context.ct.cancelled() => return Err(Stopped::Cancelled),
+    };
+    (call.outcome, call.n_hits) = ended(&answered);
+    Ok(answered)
+}
+
+/// How a request for resources ended.
+fn ended<T>(answered: &Result<T, ErrorData>) -> (Outcome, Option<usize>) {
+    match answered {
+        Ok(_) => (Outcome::Ok, None),
+        Err(error) if error.code == ErrorCode::INTERNAL_ERROR => (Outcome::Failed, None),
+        Err(_) => (Outcome::Refused, None),
+    }
+}
 
 /// The caller of a request.
 fn asking(context: &RequestContext<RoleServer>) -> Result<Asking, ErrorData> {
@@ -86,29 +155,24 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let asking = asking(&context)?;
-        let unknown = || ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None);
-        let tool = tools::named(&request.name).ok_or_else(unknown)?;
-        let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
-        let (app, caller, begun) = (asking.app.clone(), asking.caller.clone(), Instant::now());
-        let most = app.env.config.mcp_calls_per_minute;
-        let answered = match app.mcp.rate.count(caller.key_id, most) {
-            Err(wait) => {
-                let secs = wait.as_secs() + 1;
-                Err(Refusal::mend(format!("this key has made {most} calls within a minute: wait {secs} s, then go on")))
-            }
-            Ok(()) => tokio::select! {
-                answered = tool.call(&asking, arguments.clone()) => answered,
-                () = context.ct.cancelled() => return Err(ErrorData::invalid_request("it was cancelled", None)),
-            },
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let Some(tool) = tools::named(&request.name) else {
+            let refused = |(): &()| (Outcome::Refused, None);
+            call(&asking, &context, ("unknown", &arguments), async {}, refused).await?;
+            return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         };
-        let (outcome, n_hits) = match &answered {
+        let ended = |answered: &Result<Answer, Refusal>| match answered {
             Ok(answer) => (Outcome::Ok, answer.n_hits),
             Err(Refusal::Mend(_)) => (Outcome::Refused, None),
             Err(Refusal::Failed(_)) => (Outcome::Failed, None),
         };
-        let called = Called { tool: tool.name, outcome, took: begun.elapsed(), n_hits, arguments: &arguments };
-        app.mcp.calls.note(&app.env, &caller, called);
-        Ok(answered.map_or_else(Refusal::into_result, super::answer::Answer::into_result).into())
+        let answering = tool.call(&asking, arguments.clone());
+        let answered = match call(&asking, &context, (tool.name, &arguments), answering, ended).await {
+            Ok(answered) => answered,
+            Err(Stopped::Over(what)) => Err(Refusal::Mend(what)),
+            Err(stopped @ Stopped::Cancelled) => return Err(stopped.into()),
+        };
+        Ok(answered.map_or_else(Refusal::into_result, Answer::into_result).into())
     }
 
     async fn list_resources(
@@ -116,7 +180,10 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut listed = resources::list(&asking(&context)?, request.and_then(|request| request.cursor)).await?;
+        let asking = asking(&context)?;
+        let cursor = request.and_then(|request| request.cursor);
+        let answering = resources::list(&asking, cursor);
+        let mut listed = call(&asking, &context, ("resources/list", &Value::Null), answering, ended).await??;
         (listed.ttl_ms, listed.cache_scope) = kept(&context, DOCUMENTS_TTL_MS);
         Ok(listed)
     }
@@ -137,7 +204,10 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let mut read = resources::read(&asking(&context)?, &request.uri).await?;
+        let asking = asking(&context)?;
+        let arguments = json!({ "uri": request.uri });
+        let answering = resources::read(&asking, &request.uri);
+        let mut read = call(&asking, &context, ("resources/read", &arguments), answering, ended).await??;
         (read.ttl_ms, read.cache_scope) = kept(&context, DOCUMENTS_TTL_MS);
         Ok(read.into())
     }

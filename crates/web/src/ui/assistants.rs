@@ -67,6 +67,7 @@ impl Row {
             why: match assistant.revoked_by.as_deref() {
                 Some("reuse") => "A code or token was used twice, so somebody else may have had it.",
                 Some("client") => "The program gave its access back.",
+                Some("key") => "The key with which it was let in is no longer good.",
                 Some(_) => "A person revoked it.",
                 None => "",
             },
@@ -94,6 +95,7 @@ impl CallRow {
             outcome: match call.outcome.as_str() {
                 "ok" => "answered",
                 "refused" => "refused",
+                "cancelled" => "given up by the program",
                 _ => "failed",
             },
             took: format!("{} ms", number(call.duration_ms.into())),

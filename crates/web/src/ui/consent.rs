@@ -36,6 +36,17 @@ struct ConsentPage {
     csrf: String,
 }
 
+/// A request that cannot be granted, of a program that nobody answers for.
+#[derive(Template)]
+#[template(path = "not_asked.html")]
+struct NotAskedPage {
+    layout: Layout,
+    what: &'static str,
+    place: String,
+    /// Tells the program, if the person goes there.
+    address: String,
+}
+
 struct Right {
     name: &'static str,
     words: &'static str,
@@ -65,6 +76,11 @@ pub(crate) async fn show(
     let visitor = visitor?;
     let request = match consent::check(&app.env, &visitor, &app.mcp.documents, &asked).await {
         Ok(request) => request,
+        Err(NotAsked::There { address, unknown_place: Some(place), what }) => {
+            let (layout, place) = (Layout::bare("Nothing was let in"), clipped(&place, 200));
+            let page = html(&NotAskedPage { layout, place, address, what })?;
+            return Ok((StatusCode::BAD_REQUEST, page).into_response());
+        }
         Err(not_asked) => return told(not_asked),
     };
     if visitor.csrf().is_empty() {
@@ -128,7 +144,7 @@ pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<R
 /// Tells the program, or the person where it is not known who sent them.
 fn told(not_asked: NotAsked) -> Result<Response, ApiError> {
     match not_asked {
-        NotAsked::There(address) => Ok(away(&address)),
+        NotAsked::There { address, .. } => Ok(away(&address)),
         NotAsked::Here(error) => Err(not_done(error)),
     }
 }

@@ -93,8 +93,8 @@ impl Office {
              insert into crm_processing_nodes (tenant_id, sales_id, device_name) select tenant_id, id, 'laptop' from ann",
             "with key as (insert into tributary.api_keys (id, tenant_id, name, hash, scopes, is_assistant)
                  select gen_random_uuid(), id, 'Claude', sha256('nobody'), '{read,write}', true from tenants order by created_at limit 1 returning id, tenant_id),
-                 assistant as (insert into tributary.assistants (id, tenant_id, key_id, client_id, client_name, redirect_host, resource, last_used_at)
-                 select gen_random_uuid(), tenant_id, id, 'trp_1', 'Claude', 'claude.ai', 'https://hear.example.com/mcp', now() from key returning tenant_id)
+                 assistant as (insert into tributary.assistants (id, tenant_id, key_id, let_in_by, client_id, client_name, redirect_host, resource, last_used_at)
+                 select gen_random_uuid(), tenant_id, id, id, 'trp_1', 'Claude', 'claude.ai', 'https://hear.example.com/mcp', now() from key returning tenant_id)
              insert into tributary.mcp_calls (id, tenant_id, key_id, tool, outcome, duration_ms, n_hits)
              select gen_random_uuid(), tenant_id, id, 'search_memory', 'ok', 7, 3 from key",
             "insert into tenants (id, name) values (gen_random_uuid(), 'Mill & Co')",

@@ -103,8 +103,11 @@ fn borrowed(form: &Asked) -> Vec<(&str, &str)> {
 
 /// The query of the address to which an answer leads.
 fn parameters(answer: &Response) -> Value {
-    let address = answer.headers()["location"].to_str().expect("an address").to_owned();
-    let url = reqwest::Url::parse(&address).unwrap_or_else(|error| panic!("{address}: {error}"));
+    pairs_of(answer.headers()["location"].to_str().expect("an address"))
+}
+
+fn pairs_of(address: &str) -> Value {
+    let url = reqwest::Url::parse(address).unwrap_or_else(|error| panic!("{address}: {error}"));
     url.query_pairs().map(|(name, value)| (name.into_owned(), Value::from(value.into_owned()))).collect()
 }
 
@@ -232,7 +235,12 @@ async fn what_is_wrong_is_answered_as_the_standards_say() {
         let mut asked = program.asks("read");
         asked.iter_mut().filter(|(known, _)| known == name).for_each(|(_, known)| *known = value.to_owned());
         let answer = ann.get(&format!("/assistants/authorize?{}", serde_urlencoded(&asked))).await;
-        let back = parameters(&answer);
+        // Nobody answers for a program that registered itself: the person goes back to it, or does not.
+        assert_eq!((answer.status().as_u16(), answer.headers().get("location")), (400, None), "S22: {name}");
+        let page = answer.text().await.expect("a page");
+        let href = page.split("href=\"").find(|part| part.starts_with(BACK)).expect("a link back");
+        let href = href.split('"').next().expect("an address").replace("&#38;", "&").replace("&amp;", "&");
+        let back = pairs_of(&href);
         assert_eq!((&back["error"], back["iss"].as_str()), (&error.into(), Some(desk.app.url.as_str())), "{name}");
     }
     // Denied, forged, or by nobody.
@@ -325,6 +333,52 @@ async fn what_is_wrong_is_answered_as_the_standards_say() {
         client().post(format!("{}/assistants/revoke", desk.app.url)).form(&back).send().await.expect("an answer");
     assert_eq!(answer.status().as_u16(), 200);
     assert_eq!(program.refresh(&refresh).await.1["error"], "invalid_grant");
+}
+
+/// S13: whoever takes a key back takes back what it let in.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assistant_ends_with_the_key_that_let_it_in() {
+    let desk = Desk::new().await;
+    let (holder, key) = desk.world.caller(desk.world.tenant_id, &[Scope::Service]).await;
+    let by_key = Visit::with(&desk.app.url, "/signin", &[("key", key.reveal())]).await;
+    let program = Program::register(&desk).await;
+    let code = program.let_in(&by_key, "read", &[]).await;
+    let (_, granted) = program.redeem(&code).await;
+    let access = text(&granted, "access_token");
+    assert!(desk.call(access, "list_sources", json!({})).await.is_ok());
+    let waiting = program.let_in(&by_key, "read", &[]).await;
+    let revoked = store::keys::revoke(&mut *desk.world.conn().await, desk.world.tenant_id, holder.key_id).await;
+    assert!(revoked.expect("an answer"));
+    let is_over = async || desk.post(Some(access)).json(&json!({})).send().await.expect("an answer").status() == 401;
+    assert!(wait_until(SOON, is_over).await, "S13: its token is good without the key");
+    assert_eq!(program.refresh(text(&granted, "refresh_token")).await.1["error"], "invalid_grant");
+    assert_eq!(program.redeem(&waiting).await.1["error"], "invalid_grant", "a code that was not fetched yet");
+    let page = desk.owner().await.get("/settings/assistants").await.text().await.expect("a page");
+    assert!(page.contains("No program was let in yet"), "it is shown as connected");
+    assert!(page.contains("The key with which it was let in is no longer good."), "{page}");
+}
+
+/// S32: whoever registers thousands keeps nobody else out.
+#[tokio::test(flavor = "multi_thread")]
+async fn registrations_that_nobody_let_in_make_room() {
+    let desk = Desk::new().await;
+    let program = Program::register(&desk).await;
+    let (_, ann) = desk.person(desk.world.tenant_id, "ann@office.test", Role::Member).await;
+    let code = program.let_in(&ann, "read", &[]).await;
+    assert_eq!(program.redeem(&code).await.0, 200);
+    desk.run(
+        "update tributary.oauth_clients set used_at = now() - interval '1 day';
+         insert into tributary.oauth_clients (id, name, redirect_uris, used_at)
+         select 'flood_' || n, 'Flood', '{https://evil.example/cb}', now() from generate_series(1, 9999) n",
+    )
+    .await;
+    let wanted = json!({ "redirect_uris": [BACK] });
+    let full = client().post(format!("{}/assistants/register", desk.app.url)).json(&wanted).send().await;
+    assert_eq!(full.expect("an answer").status().as_u16(), 503, "all of them may still be let in");
+    desk.run("update tributary.oauth_clients set used_at = now() - interval '11 minutes' where id like 'flood%'").await;
+    Program::register(&desk).await;
+    assert!(desk.number("select count(*) from tributary.oauth_clients").await <= 10_000);
+    assert!(program.let_in(&ann, "read", &[]).await.starts_with("trc_"), "one that was let in before is gone");
 }
 
 /// S32.

@@ -275,11 +275,19 @@ async fn calls_are_listed_counted_and_limited() {
     }
     let refused = desk.call(key.reveal(), "search_memory", json!({ "query": "x" })).await.expect_err("refused");
     assert!(refused.contains("5 calls within a minute: wait"), "{refused}");
-    assert!(desk.call(desk.key(&[Scope::Read]).await.reveal(), "list_sources", json!({})).await.is_ok(), "another key");
-    let is_listed = async || desk.number("select count(*) from tributary.mcp_calls where outcome = 'ok'").await == 6;
+    let another = desk.key(&[Scope::Read]).await;
+    assert!(desk.call(another.reveal(), "list_sources", json!({})).await.is_ok(), "another key");
+    // Resources count as tools do.
+    for _ in 0..4 {
+        let listed = desk.ask(another.reveal(), "resources/list", json!({})).await;
+        assert_eq!(listed["result"]["resources"], json!([]), "{listed}");
+    }
+    let refused = desk.ask(another.reveal(), "resources/list", json!({})).await;
+    assert!(refused["error"]["message"].to_string().contains("5 calls within a minute"), "{refused}");
+    let is_listed = async || desk.number("select count(*) from tributary.mcp_calls where outcome = 'ok'").await == 10;
     assert!(wait_until(SOON, is_listed).await, "the calls are not listed");
     assert_eq!(desk.number("select count(*) from tributary.mcp_calls where arguments is not null").await, 0);
-    assert_eq!(desk.number("select count(*) from tributary.mcp_calls where outcome = 'refused'").await, 1);
+    assert_eq!(desk.number("select count(*) from tributary.mcp_calls where outcome = 'refused'").await, 2);
     assert!(!desk.app.printed().contains("my secret question"), "a question is in the log");
     let (_, metrics) = crate::app::get(&desk.app.url, "/metrics").await;
     assert!(metrics.contains("tributary_mcp_calls_total") || metrics.contains("problems"), "{metrics}");
@@ -301,4 +309,10 @@ async fn calls_are_listed_counted_and_limited() {
     kept.call(key.reveal(), "search_memory", json!({ "query": "my question" })).await.expect("an answer");
     let sql = "select count(*) from tributary.mcp_calls where arguments ->> 'query' = 'my question'";
     assert!(wait_until(SOON, async || kept.number(sql).await == 1).await, "the arguments are not kept");
+    let uri = format!("tributary://document/{}", kept.note(kept.world.tenant_id, "Lease", "It ends in May.").await);
+    assert!(kept.ask(key.reveal(), "resources/read", json!({ "uri": uri })).await["result"].is_object());
+    kept.ask(key.reveal(), "tools/call", json!({ "name": "drop_tables", "arguments": { "a": "b" } })).await;
+    let sql = "select count(*) from tributary.mcp_calls where (tool, outcome) in (('resources/read', 'ok'), ('unknown', 'refused'))
+             and (arguments ->> 'uri' like 'tributary://document/%' or arguments ->> 'a' = 'b')";
+    assert!(wait_until(SOON, async || kept.number(sql).await == 2).await, "something was asked and not noted");
 }

@@ -142,4 +142,53 @@ async fn an_agent_claims_completes_and_fails_and_a_late_result_changes_nothing()
         names(&desk.ask(key, "tools/list", json!({})).await),
         ["claim_activity", "complete_activity", "fail_activity"]
     );
+    let write = desk.key(&[Scope::Write]).await;
+    assert_eq!(names(&desk.ask(write.reveal(), "tools/list", json!({})).await), ["remember"], "a key that only adds");
+}
+
+/// What is too long for one answer is had whole, by the key that holds it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_activity_is_read_whole_by_its_holder() {
+    let desk = Desk::new().await;
+    let (person, _) = desk.person(desk.world.tenant_id, "ann@office.test", Role::Member).await;
+    let mut conn = desk.world.conn().await;
+    let mut keys = Vec::new();
+    for name in ["device", "other"] {
+        let made = keys::create(&mut conn, desk.world.tenant_id, Some(person), name, &[Scope::Agent]).await;
+        keys.push(made.expect("a key").1);
+    }
+    let said: String = (0..12_000).map(|n| format!("word{n} ")).collect();
+    let raw = json!({ "source_type": "text", "content": said });
+    sqlx::query("insert into activities (id, tenant_id, type, direction, raw_data) select gen_random_uuid(), $1, 'note', 'inbound', $2")
+        .bind(desk.world.tenant_id.0)
+        .bind(&raw)
+        .execute(&mut *conn)
+        .await
+        .expect("an activity");
+    drop(conn);
+    let (key, other) = (keys[0].reveal(), keys[1].reveal());
+    let claimed = desk.call(key, "claim_activity", json!({})).await.expect("claimed");
+    let activity = &claimed["activities"][0];
+    assert!(activity["raw_data"]["content"].as_str().is_some_and(|cut| cut.len() < said.len()), "it fits");
+    let n_pages = activity["n_pages"].as_u64().expect("a number");
+    assert!(n_pages > 1, "{n_pages}");
+    let mut whole = String::new();
+    let mut next = json!(1);
+    while !next.is_null() {
+        let asked = json!({ "id": activity["id"], "lock_epoch": activity["lock_epoch"], "page": next });
+        assert!(desk.call(other, "claim_activity", asked.clone()).await.is_err(), "S28: another key's claim");
+        let page = desk.call(key, "claim_activity", asked).await.expect("a page");
+        assert_eq!((&page["activities"], &page["n_pages"]), (&json!([]), &json!(n_pages)));
+        whole.push_str(page["text"].as_str().expect("a text"));
+        next = page["next_page"].clone();
+    }
+    assert_eq!(serde_json::from_str::<Value>(&whole).expect("JSON"), raw);
+    for (asked, words) in [
+        (json!({ "id": activity["id"], "lock_epoch": activity["lock_epoch"], "page": 999 }), "pages"),
+        (json!({ "id": activity["id"] }), "lock_epoch"),
+        (json!({ "id": activity["id"], "lock_epoch": 99 }), "does not hold"),
+    ] {
+        let refused = desk.call(key, "claim_activity", asked).await.expect_err(words);
+        assert!(refused.contains(words), "{refused}");
+    }
 }

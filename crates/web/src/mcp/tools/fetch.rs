@@ -81,5 +81,5 @@ async fn run(asking: &Asking, arguments: Value) -> Result<Answer, Refusal> {
         url: link(&asking.app.env.config, place.id, source_url(&document.source_metadata)),
         metadata,
     };
-    Answer::new(&fetched, Some(1))
+    Answer::page(&fetched)
 }

@@ -146,7 +146,7 @@ async fn run(asking: &Asking, arguments: Value) -> Result<Answer, Refusal> {
         link: link(config, document.id, source_url(&document.source_metadata)),
         lineage: lineage(config, document),
     };
-    Answer::new(&got, Some(1))
+    Answer::page(&got)
 }
 
 pub(super) fn no_id() -> Refusal {
