@@ -21,6 +21,8 @@ const PAGE_MOST: usize = 1_000;
 struct Token {
     folder: String,
     generation: u64,
+    /// Where the round began: what a message went through since then is told as one change.
+    since: usize,
     /// The changes from here on are not told yet.
     from: usize,
     select: Option<String>,
@@ -47,6 +49,7 @@ impl Mail {
             None => Token {
                 folder: folder.to_owned(),
                 generation: self.generation,
+                since: self.n_known(ask.now),
                 from: self.n_known(ask.now),
                 select: ask.value("$select").map(str::to_owned),
                 after: None,
@@ -80,7 +83,7 @@ impl Mail {
             None => {
                 // A first round ends where it began to look: what changed meanwhile comes again.
                 let from = if token.is_first { token.from } else { self.n_known(ask.now).max(token.from) };
-                let next = Token { from, after: None, is_first: false, ..token };
+                let next = Token { since: from, from, after: None, is_first: false, ..token };
                 answer["@odata.deltaLink"] = link(&next, "deltatoken");
             }
         }
@@ -116,14 +119,15 @@ impl Mail {
 
     fn changes(&self, ask: &Ask<'_>, token: &Token, rows: usize) -> (Vec<Value>, Option<Token>) {
         let known = self.n_known(ask.now).max(token.from);
-        let mine = self.events.get(token.from..known).unwrap_or_default().iter().enumerate();
+        let mine = self.events.get(token.since..known).unwrap_or_default().iter().enumerate();
         let mut of: HashMap<&str, Vec<(usize, &Event)>> = HashMap::new();
         for (index, event) in mine.filter(|(_, event)| event.folder == token.folder) {
-            of.entry(&event.id).or_default().push((token.from + index, event));
+            of.entry(&event.id).or_default().push((token.since + index, event));
         }
         // Each message once, at its latest change.
         let mut latest: Vec<(usize, Vec<(usize, &Event)>)> =
             of.into_values().map(|events| (events.last().map_or(0, |(index, _)| *index), events)).collect();
+        latest.retain(|(index, _)| *index >= token.from);
         latest.sort_by_key(|(index, _)| *index);
         let mut left = latest.into_iter().peekable();
         let (mut values, mut from) = (Vec::new(), token.from);

@@ -378,8 +378,11 @@ async fn any_history_of_a_mailbox_ends_in_the_same_memory() {
                         _ => outlook.move_folder(folder, ["inbox", "archive", "junkemail"][dice(3)]),
                     }
                 }
-                11 if dice(4) == 0 => outlook.expire_cursors(),
-                11 if !ids.is_empty() => outlook.hide(&ids[dice(ids.len())], 1),
+                11 => match dice(8) {
+                    0 | 1 => outlook.expire_cursors(),
+                    2 | 3 if !ids.is_empty() => outlook.hide(&ids[dice(ids.len())], 1),
+                    _ => reader.sync().await,
+                },
                 _ => reader.sync().await,
             }
         }
