@@ -31,6 +31,8 @@ const PAGE_MIN: usize = 5;
 pub(super) const MESSAGE_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// So many messages wait to be asked for by id. Then they go first.
 const WANTED_MAX: usize = 400;
+/// A message that is not found is asked for in so many rounds. What is missing then is missed by the count of its day.
+const TRIES_MAX: u32 = 3;
 /// Graph's servers have clocks of their own.
 const SKEW: TimeDelta = TimeDelta::seconds(30);
 /// A folder whose links are lost so often is left to another time.
@@ -40,9 +42,9 @@ const RESTARTS_MAX: u32 = 3;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cursor {
     folders: BTreeMap<String, Known>,
-    /// Messages that were not found, or whose files were not: Graph may only not find them yet. They are asked for once more.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    again: BTreeSet<String>,
+    /// Messages that were not found, or whose files were not, and how often they were asked for: Graph may only not find them yet.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    again: BTreeMap<String, u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,12 +66,12 @@ struct Round {
     /// Those that their folder tells as gone from it.
     #[serde(default)]
     removed: BTreeSet<String>,
-    /// Those that are asked for the second time.
+    /// How often those were asked for that were not found in the rounds before.
     #[serde(default)]
-    second: BTreeSet<String>,
-    /// Those to ask for once more, in the next round.
+    tries: BTreeMap<String, u32>,
+    /// Those to ask for again in the next round.
     #[serde(default)]
-    again: BTreeSet<String>,
+    again: BTreeMap<String, u32>,
     /// Messages so far, for the cap on a first sync.
     n_taken: usize,
     is_capped: bool,
@@ -142,8 +144,7 @@ pub(super) async fn page(
     let completed = files::complete(graph, account, messages).await?;
     round.n_taken -= completed.left.len();
     round.wanted.extend(completed.left);
-    let second = &round.second;
-    round.again.extend(completed.unsure.into_iter().filter(|id| !second.contains(id)));
+    completed.unsure.into_iter().for_each(|id| round.ask_again(id));
     items.extend(completed.messages.into_iter().map(|message| message.item(account.places)));
 
     if !round.todo.is_empty() || !round.wanted.is_empty() {
@@ -205,8 +206,8 @@ impl Round {
         // Changes come first: they are what people wait for.
         todo.sort_by_key(|visit| !visit.is_sweep());
         let is_capped = first_max == Some(0);
-        let (wanted, second) = (cursor.again.clone(), cursor.again);
-        Ok(Self { folders, todo, wanted, second, size: PAGE, is_capped, ..Self::default() })
+        let (wanted, tries) = (cursor.again.keys().cloned().collect(), cursor.again);
+        Ok(Self { folders, todo, wanted, tries, size: PAGE, is_capped, ..Self::default() })
     }
 
     fn cursor(self) -> Cursor {
@@ -370,19 +371,25 @@ impl Round {
         received_at.zip(self.began_at).is_some_and(|(received_at, began_at)| received_at > began_at - SKEW)
     }
 
-    /// Asks for messages by id: what is found in a place that is read is a letter. What is not found is gone if its folder says so too, or if it is not found
-    /// in the next round either: for a moment Graph may not find what is there.
+    /// Asks for messages by id: what is found in a place that is read is a letter. What is not found is gone if its folder says so too. In either case the
+    /// next rounds ask for it again: for a moment Graph may not find what is there.
     async fn look_up(&mut self, graph: &Graph, account: &Account<'_>, found: &mut Found) -> Result<(), PullError> {
         let ids: Vec<String> = self.wanted.iter().take(BATCH).cloned().collect();
         let read = by_id::read(graph, account, &mut self.folders, &ids).await?;
         self.wanted.retain(|id| !ids.contains(id));
         found.messages.extend(read.messages);
         found.failed.extend(read.failed);
-        let is_gone = |id: &&String| self.removed.contains(*id) || self.second.contains(*id);
+        let is_gone = |id: &&String| self.removed.contains(*id);
         found.items.extend(read.hidden.iter().chain(read.not_found.iter().filter(is_gone)).map(|id| map::gone(id)));
-        let second = &self.second;
-        self.again.extend(read.not_found.into_iter().filter(|id| !second.contains(id)));
+        read.not_found.into_iter().for_each(|id| self.ask_again(id));
         Ok(())
+    }
+
+    fn ask_again(&mut self, id: String) {
+        let tries = self.tries.get(&id).map_or(1, |tries| tries + 1);
+        if tries < TRIES_MAX {
+            self.again.insert(id, tries);
+        }
     }
 }
 
