@@ -29,7 +29,7 @@ create table tributary.assistants (
     id uuid not null unique,
     tenant_id uuid not null,
     key_id uuid not null,
-    -- The key with which the person had signed in. Its assistants are worth nothing without it.
+    -- The key with which the person had signed in: without it, or once it is no longer good, nor is the assistant. No foreign key, because keys stay.
     let_in_by uuid not null,
     client_id text not null check (length(client_id) between 1 and 2000),
     client_name text not null check (length(client_name) between 1 and 200),
@@ -42,10 +42,8 @@ create table tributary.assistants (
     revoked_by text check (revoked_by in ('person', 'reuse', 'client')),
     primary key (tenant_id, id),
     check ((revoked_at is null) = (revoked_by is null)),
-    foreign key (tenant_id, key_id) references tributary.api_keys (tenant_id, id) on delete cascade,
-    foreign key (tenant_id, let_in_by) references tributary.api_keys (tenant_id, id) on delete cascade
+    foreign key (tenant_id, key_id) references tributary.api_keys (tenant_id, id) on delete cascade
 );
-create index assistants_let_in_by_idx on tributary.assistants (tenant_id, let_in_by);
 create index assistants_key_idx on tributary.assistants (tenant_id, key_id);
 create index assistants_client_idx on tributary.assistants (client_id);
 create index assistants_over_idx on tributary.assistants ((coalesce(revoked_at, last_used_at, created_at)));

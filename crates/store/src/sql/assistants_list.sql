@@ -5,7 +5,7 @@ select a.id, a.key_id, a.client_id, a.client_name, a.redirect_host, k.scopes, k.
     coalesce(c.asked, '[]') as asked
 from tributary.assistants a
 join tributary.api_keys k on k.tenant_id = a.tenant_id and k.id = a.key_id
-join tributary.api_keys b on b.tenant_id = a.tenant_id and b.id = a.let_in_by
+left join tributary.api_keys b on b.tenant_id = a.tenant_id and b.id = a.let_in_by
 -- Whatever ended it: its own key and the key with which it was let in end it too.
 cross join lateral (
     select coalesce(a.revoked_at, least(k.revoked_at, b.revoked_at, case when b.expires_at <= now() then b.expires_at end)) as revoked_at
