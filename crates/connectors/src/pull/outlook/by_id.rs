@@ -9,7 +9,7 @@ use super::round::MESSAGE_MAX_BYTES;
 use crate::pull::records::parsed;
 use crate::pull::{Account, Failed, PullError};
 
-/// What became of messages that were asked for.
+/// The outcome of asking for messages.
 pub(super) struct Read {
     pub messages: Vec<map::Message>,
     /// Graph does not find them, for good or for a moment: soon after a change it may not.

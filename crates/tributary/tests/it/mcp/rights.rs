@@ -146,7 +146,7 @@ async fn an_agent_claims_completes_and_fails_and_a_late_result_changes_nothing()
     assert_eq!(names(&desk.ask(write.reveal(), "tools/list", json!({})).await), ["remember"], "a key that only adds");
 }
 
-/// What is too long for one answer is had whole, by the key that holds it.
+/// An activity that is too long for one answer is had whole, by the key that holds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_activity_is_read_whole_by_its_holder() {
     let desk = Desk::new().await;
