@@ -17,6 +17,7 @@ pub mod mail;
 pub mod matching;
 pub mod notice;
 pub mod ranking;
+pub mod reading;
 pub mod secret;
 pub mod shown;
 pub mod source;

@@ -1,0 +1,211 @@
+//! Files as they are read: their kinds, what a reader tells of one, and the reasons why there is nothing to tell.
+//!
+//! The reader is a program of its own (crate `reader`). It writes [`Line`]s, and whoever started it keeps them page by page.
+
+use serde::{Deserialize, Serialize};
+
+use crate::words;
+
+/// Grows when the same bytes are read otherwise: what an older reader made is read again where a person asks for it.
+pub const READER_VERSION: i32 = 1;
+
+words! {
+    /// The kind of a file, by its bytes. Names and stated types decide only where bytes do not.
+    FileKind {
+        Pdf = "pdf",
+        Docx = "docx",
+        Xlsx = "xlsx",
+        Pptx = "pptx",
+        Odt = "odt",
+        Rtf = "rtf",
+        Eml = "eml",
+        Msg = "msg",
+        Html = "html",
+        Markdown = "markdown",
+        Csv = "csv",
+        Tsv = "tsv",
+        Text = "text",
+        Zip = "zip",
+        Image = "image",
+        Audio = "audio",
+    }
+}
+
+impl FileKind {
+    /// For people: "a PDF".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Pdf => "a PDF",
+            Self::Docx => "a Word document",
+            Self::Xlsx => "a spreadsheet",
+            Self::Pptx => "a presentation",
+            Self::Odt => "an OpenDocument text",
+            Self::Rtf => "a rich text",
+            Self::Eml | Self::Msg => "an e-mail message",
+            Self::Html => "a web page",
+            Self::Markdown => "a Markdown text",
+            Self::Csv | Self::Tsv => "a table",
+            Self::Text => "a plain text",
+            Self::Zip => "an archive",
+            Self::Image => "a picture",
+            Self::Audio => "a recording",
+        }
+    }
+
+    /// The name of its parts: "page 7", "sheet 2".
+    pub fn part(self) -> &'static str {
+        match self {
+            Self::Xlsx => "sheet",
+            Self::Pptx => "slide",
+            Self::Zip => "file",
+            _ => "page",
+        }
+    }
+}
+
+words! {
+    /// By what a page was read.
+    ReadBy {
+        /// It is stored as text.
+        Text = "text",
+        /// Letters were recognised in a picture.
+        Ocr = "ocr",
+        /// Words were recognised in speech.
+        Speech = "speech",
+    }
+}
+
+words! {
+    /// The reasons why a file is not read.
+    Unreadable {
+        Empty = "empty",
+        NoText = "no_text",
+        Encrypted = "encrypted",
+        Damaged = "damaged",
+        UnknownKind = "unknown_kind",
+        Program = "program",
+        Bomb = "bomb",
+        TooLarge = "too_large",
+        TooManyPages = "too_many_pages",
+        TooSlow = "too_slow",
+        TooMuchMemory = "too_much_memory",
+        Unsafe = "unsafe",
+        OcrNotInstalled = "ocr_not_installed",
+        SpeechNotInstalled = "speech_not_installed",
+    }
+}
+
+impl Unreadable {
+    /// Whether there is nothing wrong: the file has nothing to read, or nothing reads it here. Others are failures.
+    pub fn is_skipped(self) -> bool {
+        use Unreadable::*;
+        matches!(self, Empty | NoText | Encrypted | UnknownKind | Program | OcrNotInstalled | SpeechNotInstalled)
+    }
+
+    /// Whether another try may end otherwise: the machine was busy, or somebody ended the reader.
+    pub fn may_pass(self) -> bool {
+        use Unreadable::*;
+        matches!(self, TooSlow | TooMuchMemory | Unsafe)
+    }
+
+    /// For people, after "It was not read: ".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Empty => "the file has no bytes",
+            Self::NoText => "there is no text in it",
+            Self::Encrypted => "it is locked with a password",
+            Self::Damaged => "the file is damaged",
+            Self::UnknownKind => "files of this kind are not read",
+            Self::Program => "it is a program, whatever its name says",
+            Self::Bomb => "it unpacks to far more than a file of its size should",
+            Self::TooLarge => "it is larger than what is read",
+            Self::TooManyPages => "it has more pages than what is read",
+            Self::TooSlow => "reading it took too long",
+            Self::TooMuchMemory => "reading it needs more memory than a file may use",
+            Self::Unsafe => "the program that reads files died of it",
+            Self::OcrNotInstalled => "it is a scan, and nothing here recognises letters in pictures",
+            Self::SpeechNotInstalled => "it is a recording, and nothing here recognises speech",
+        }
+    }
+}
+
+/// A page, sheet or slide, or all of a text without pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Page {
+    /// From 1.
+    pub number: u32,
+    /// The sheet's name, the slide's title, the file's name in an archive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// As Markdown: headings and tables are kept.
+    pub text: String,
+    pub read_by: ReadBy,
+    /// From 0 to 1, where letters or words were recognised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f32>,
+    /// The reason why it has no text, or not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Unreadable>,
+}
+
+/// A line of what a reader writes: a head, pages, an end. Or a refusal, before the head or after some pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Line {
+    Head {
+        kind: FileKind,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// None: it is known at the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        n_pages: Option<u32>,
+    },
+    Page(Page),
+    End {
+        /// There is more text than is read of one file.
+        is_cut: bool,
+    },
+    Refused {
+        why: Unreadable,
+        /// More exactly, in words of the reader: never text of the file.
+        detail: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back_as_what_it_was() {
+        let page = Page {
+            number: 7,
+            label: Some("Prices".into()),
+            text: "| a | b |".into(),
+            read_by: ReadBy::Text,
+            confidence: None,
+            trouble: None,
+        };
+        let lines = [
+            Line::Head { kind: FileKind::Xlsx, title: None, n_pages: Some(3) },
+            Line::Page(page),
+            Line::End { is_cut: false },
+            Line::Refused { why: Unreadable::Encrypted, detail: "a password".into() },
+        ];
+        for line in lines {
+            let written = serde_json::to_string(&line).expect("JSON");
+            assert!(!written.contains('\n'));
+            assert_eq!(serde_json::from_str::<Line>(&written).expect("a line"), line, "{written}");
+        }
+        assert_eq!(
+            serde_json::to_string(&Line::End { is_cut: true }).expect("JSON"),
+            r#"{"line":"end","is_cut":true}"#
+        );
+    }
+
+    #[test]
+    fn what_may_pass_is_no_final_word_about_the_file() {
+        assert!(Unreadable::ALL.into_iter().all(|why| !(why.is_skipped() && why.may_pass())));
+        assert!(Unreadable::ALL.into_iter().all(|why| !why.in_words().is_empty()));
+    }
+}
