@@ -1,7 +1,7 @@
 //! Reads files that strangers made: PDF, office documents, mail, tables, archives. It runs in a process of its own (`tributary read`), which has no rights,
 //! no network and a limit on memory and time: a parser that overflows its stack takes nothing with it.
 //!
-//! [`kind`] tells what a file is. Each kind has a module, which gives pages to the [`sink`]. What comes out is [`domain::reading`].
+//! Module `kind` tells what a file is. Each kind has a module, which gives pages to `sink`. What comes out is [`domain::reading`].
 
 mod kind;
 mod mail;

@@ -33,7 +33,7 @@ impl Registered {
     }
 }
 
-/// Registers a program. Where there are [`MOST`], it takes the place of those that nobody has let in within [`MOST_WAIT`] of their last use, so that whoever
+/// Registers a program. Where there are [`MOST`], it takes the place of those that nobody has let in within ten minutes of their last use, so that whoever
 /// registers thousands keeps nobody else out. `false`: there are none of those.
 pub async fn register(
     conn: &mut PgConnection,
