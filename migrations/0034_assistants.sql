@@ -44,7 +44,8 @@ create table tributary.assistants (
     check ((revoked_at is null) = (revoked_by is null)),
     foreign key (tenant_id, key_id) references tributary.api_keys (tenant_id, id) on delete cascade
 );
-create index assistants_key_idx on tributary.assistants (tenant_id, key_id);
+-- Its first column is not that of the primary key, or a check of tokens might go by it.
+create index assistants_key_idx on tributary.assistants (key_id, tenant_id);
 create index assistants_client_idx on tributary.assistants (client_id);
 create index assistants_over_idx on tributary.assistants ((coalesce(revoked_at, last_used_at, created_at)));
 select tributary.protect('tributary.assistants');
