@@ -42,6 +42,7 @@ const HEADERS_MAX: usize = 500;
 /// One message, read, without its files.
 pub(super) struct Message {
     pub id: String,
+    pub folder_id: Option<String>,
     pub letter: Letter,
     pub changed_at: Option<chrono::DateTime<chrono::Utc>>,
     pub has_files: bool,
@@ -90,7 +91,8 @@ fn read(value: &Value, folders: &Folders, here: Option<&Folder>) -> Result<Messa
     let fields = record::object(value)?;
     let id = record::id(fields, "id")?;
     let is = |key: &str| fields.get(key).and_then(Value::as_bool) == Some(true);
-    let folder = fields.get("parentFolderId").and_then(Value::as_str).and_then(|id| folders.get(id)).or(here);
+    let folder_id = fields.get("parentFolderId").and_then(Value::as_str);
+    let folder = folder_id.and_then(|id| folders.get(id)).or(here);
     let headers = headers(fields);
     let body = record::part(fields, "body")?;
     let content = body.and_then(|body| body.get("content")).and_then(Value::as_str).unwrap_or_default();
@@ -134,6 +136,7 @@ fn read(value: &Value, folders: &Folders, here: Option<&Folder>) -> Result<Messa
     }
     Ok(Message {
         id,
+        folder_id: folder_id.map(str::to_owned),
         letter,
         changed_at: record::time(fields.get("lastModifiedDateTime")),
         // Graph does not count what stands inside the text.

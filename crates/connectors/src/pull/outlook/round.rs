@@ -1,6 +1,9 @@
 //! A round through the folders of a mailbox: a full pass begins with nothing, a delta with a link for each folder. New folders are read from
 //! their beginning, and so are those that have another name or lie elsewhere; of those that are no longer read, the letters are told as
 //! deleted. That a message left a folder says nothing yet: at the end of the round it is asked for by id.
+//!
+//! People go on working meanwhile. So for every letter that was told there is a link that tells of its leaving, and that is not younger than the
+//! last look at the letter; where there is none, the letter is asked for again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +48,9 @@ pub(super) struct Cursor {
     /// Messages that were not found, or whose files were not, and how often they were asked for: Graph may only not find them yet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     again: BTreeMap<String, u32>,
+    /// Those of them that their folder told as gone from it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    removed: BTreeSet<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,6 +58,9 @@ struct Known {
     name: String,
     place: Place,
     link: String,
+    /// It is no longer read, and its letters were told as deleted. Its changes may be late, so they are asked for as long as it is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_left: bool,
 }
 
 /// The position in a round.
@@ -60,6 +69,9 @@ struct Round {
     folders: Folders,
     /// The folders that are done, and where their next delta starts.
     links: BTreeMap<String, String>,
+    /// The folders that are no longer read.
+    #[serde(default)]
+    left: BTreeSet<String>,
     todo: Vec<Visit>,
     /// Messages of which only the id is known.
     wanted: BTreeSet<String>,
@@ -181,7 +193,7 @@ impl Round {
         first_max: Option<usize>,
     ) -> Result<Self, PullError> {
         let is_read = |folder: &Folder| places.contains(&folder.place);
-        let mut todo = Vec::new();
+        let (mut todo, mut left) = (Vec::new(), BTreeSet::new());
         let mut in_order: Vec<(&String, &Folder)> = folders.iter().collect();
         in_order.sort_by_key(|(id, folder)| (rank(folder.place), *id));
         for (id, folder) in in_order {
@@ -194,26 +206,34 @@ impl Round {
             // Its changes are asked for in any case: nothing else tells of what left it.
             todo.push(Visit::new(id, Some(known.link), Reads::Letters));
             if !is_read(folder) {
-                todo.push(Visit::new(id, None, Reads::Removals));
-            } else if known.name != folder.name || known.place != folder.place {
+                left.insert(id.clone());
+                if !known.is_left {
+                    todo.push(Visit::new(id, None, Reads::Removals));
+                }
+            } else if known.is_left || known.name != folder.name || known.place != folder.place {
                 todo.push(Visit::new(id, None, Reads::Letters));
             }
         }
         // Nobody can be asked for the letters of a folder that is gone.
-        if !cursor.folders.is_empty() {
+        if cursor.folders.values().any(|known| !known.is_left) {
             return Err(PullError::CursorLost("Outlook no longer has a folder of this mailbox"));
         }
-        // Changes come first: they are what people wait for.
-        todo.sort_by_key(|visit| !visit.is_sweep());
+        // What a folder has that is no longer read comes before its changes: whatever leaves it in between is told by these. Then changes come first,
+        // because they are what people wait for.
+        todo.sort_by_key(|visit| (visit.reads != Reads::Removals, !visit.is_sweep()));
         let is_capped = first_max == Some(0);
-        let (wanted, tries) = (cursor.again.keys().cloned().collect(), cursor.again);
-        Ok(Self { folders, todo, wanted, tries, size: PAGE, is_capped, ..Self::default() })
+        let (wanted, tries, removed) = (cursor.again.keys().cloned().collect(), cursor.again, cursor.removed);
+        Ok(Self { folders, left, todo, wanted, tries, removed, size: PAGE, is_capped, ..Self::default() })
     }
 
     fn cursor(self) -> Cursor {
-        let Self { folders, mut links, again, .. } = self;
-        let known = |(id, Folder { name, place })| links.remove(&id).map(|link| (id, Known { name, place, link }));
-        Cursor { folders: folders.into_iter().filter_map(known).collect(), again }
+        let Self { folders, mut links, left, again, mut removed, .. } = self;
+        let known = |(id, Folder { name, place })| {
+            let (link, is_left) = (links.remove(&id)?, left.contains(&id));
+            Some((id, Known { name, place, link, is_left }))
+        };
+        removed.retain(|id| again.contains_key(id));
+        Cursor { folders: folders.into_iter().filter_map(known).collect(), again, removed }
     }
 
     /// The first changes of up to twenty folders at once.
@@ -266,10 +286,12 @@ impl Round {
                     self.size = (self.size / 2).max(PAGE_MIN);
                 }
                 Err(Refused::Lasting { status, code, .. }) if is_lost(status, code.as_deref()) => {
-                    if visit.since.is_some() || visit.restarts == RESTARTS_MAX {
+                    // A letter that was met on an earlier page may be gone by now, and no later page tells so. Only the link of the folder's changes does.
+                    let is_met = visit.reads == Reads::Letters && visit.trail.is_some();
+                    let is_missed = is_met && !self.links.contains_key(&visit.folder);
+                    if visit.since.is_some() || is_missed || visit.restarts == RESTARTS_MAX {
                         return Err(lost());
                     }
-                    // Nothing is lost of a folder that is read from its beginning.
                     (visit.trail, visit.restarts) = (None, visit.restarts + 1);
                     self.todo.insert(0, visit);
                     return Ok(());
@@ -302,11 +324,11 @@ impl Round {
                 visit.trail = Some(follow(graph.who(), visit.trail, graph.below(&link)?)?);
                 self.todo.insert(0, visit);
             }
-            (None, Some(link)) if visit.reads != Reads::Removals => {
-                self.links.insert(visit.folder, graph.below(&link)?);
-            }
-            (None, Some(_)) => {
-                self.links.remove(&visit.folder);
+            (None, Some(_)) if visit.reads == Reads::Removals => {}
+            // Where its changes were asked for before it was read again, their link stays: that of the second look says nothing of what left in between.
+            (None, Some(link)) => {
+                let link = graph.below(&link)?;
+                self.links.entry(visit.folder).or_insert(link);
             }
             (None, None) => {
                 let what = format!("{} did not say where the next changes begin", graph.who());
@@ -329,6 +351,9 @@ impl Round {
             };
             let id = value.get("id").and_then(plain_id);
             let change = map::change(&value);
+            if let (Reads::Letters, Some(id)) = (visit.reads, id.as_ref().filter(|_| change != Change::Removed)) {
+                self.removed.remove(id);
+            }
             match (visit.reads, change, id) {
                 (Reads::Nothing, _, Some(id)) if self.is_new(&value) => {
                     self.wanted.insert(id);
@@ -356,6 +381,7 @@ impl Round {
                     Ok(message) => {
                         if let Some(id) = &id {
                             self.wanted.remove(id);
+                            self.again.remove(id);
                         }
                         found.messages.push(message);
                     }
@@ -372,11 +398,20 @@ impl Round {
     }
 
     /// Asks for messages by id: what is found in a place that is read is a letter. What is not found is gone if its folder says so too. In either case the
-    /// next rounds ask for it again: for a moment Graph may not find what is there.
+    /// next rounds ask for it again: for a moment Graph may not find what is there. So they do for what is found in a folder that has come up meanwhile.
+    /// It may be gone before anybody asks for the folder's changes.
     async fn look_up(&mut self, graph: &Graph, account: &Account<'_>, found: &mut Found) -> Result<(), PullError> {
         let ids: Vec<String> = self.wanted.iter().take(BATCH).cloned().collect();
         let read = by_id::read(graph, account, &mut self.folders, &ids).await?;
         self.wanted.retain(|id| !ids.contains(id));
+        for message in &read.messages {
+            let is_followed = message.folder_id.as_ref().is_some_and(|folder| self.links.contains_key(folder));
+            if is_followed || !account.places.contains(&message.letter.place) {
+                self.removed.remove(&message.id);
+            } else if self.removed.contains(&message.id) {
+                self.ask_again(message.id.clone());
+            }
+        }
         found.messages.extend(read.messages);
         found.failed.extend(read.failed);
         let is_gone = |id: &&String| self.removed.contains(*id);

@@ -1,5 +1,6 @@
 //! Against the fake Graph for what a mailbox does over time, and against a scripted server for what is said byte by byte.
 
+mod histories;
 mod mailbox;
 mod over_time;
 mod said;
@@ -31,6 +32,8 @@ struct Reader {
     cursor: Value,
     n_pages: usize,
     notes: Vec<String>,
+    /// Happens after each page.
+    meanwhile: Box<dyn FnMut()>,
 }
 
 impl Reader {
@@ -54,6 +57,7 @@ impl Reader {
             cursor: Value::Null,
             n_pages: 0,
             notes: Vec::new(),
+            meanwhile: Box::new(|| ()),
         }
     }
 
@@ -79,17 +83,27 @@ impl Reader {
         Ok(())
     }
 
+    /// Lets this happen after the next page.
+    fn once(&mut self, act: impl FnOnce() + 'static) {
+        let mut act = Some(act);
+        self.meanwhile = Box::new(move || act.take().into_iter().for_each(|act| act()));
+    }
+
     async fn delta(&mut self) -> Result<(), PullError> {
         self.pages(Some(self.cursor.clone()), false).await.map(|_| ())
     }
 
     /// A delta, or a full pass where that is not possible.
     async fn sync(&mut self) {
-        match self.delta().await {
-            Ok(()) => {}
-            Err(PullError::CursorLost(_)) => self.full().await.expect("a pass"),
-            Err(error) => panic!("{error}"),
+        let mut read = if self.cursor.is_null() { self.full().await } else { self.delta().await };
+        for _ in 0..20 {
+            match read {
+                Ok(()) => return,
+                Err(PullError::CursorLost(_)) => read = self.full().await,
+                Err(error) => panic!("{error}"),
+            }
         }
+        panic!("no pass comes to its end");
     }
 
     /// Reads page by page, each from a place that was stored. Returns the letters that were met.
@@ -105,6 +119,7 @@ impl Reader {
             met.extend(page.items.iter().map(|item| item.raw.external_id["message:".len()..].to_owned()));
             self.notes.extend(page.note.clone());
             self.remember(page);
+            (self.meanwhile)();
             if !more {
                 self.cursor = next;
                 return Ok(met);
