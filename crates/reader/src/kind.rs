@@ -67,7 +67,9 @@ fn head_has_nul(bytes: &[u8]) -> bool {
 fn zipped(bytes: &[u8]) -> Result<FileKind> {
     let mut files = Unpacked::open(bytes)?;
     let has = |name: &str| files.names().any(|known| known == name);
-    Ok(if has("word/document.xml") {
+    // Word of the web calls it document2.xml.
+    let is_word = |name: String| name.starts_with("word/document") && name.ends_with(".xml");
+    Ok(if files.names().any(is_word) {
         FileKind::Docx
     } else if has("xl/workbook.xml") {
         FileKind::Xlsx

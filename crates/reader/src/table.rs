@@ -2,15 +2,20 @@
 
 use domain::reading::FileKind;
 
+use crate::markdown::MOST_COLUMNS;
 use crate::sink::Sink;
-use crate::{Result, markdown, text};
+use crate::{Result, Stop, markdown, text};
 
 /// Rows of a page. Each page repeats the head, so that every hit has it.
 const ROWS: usize = 100;
-const MOST_COLUMNS: usize = 200;
+/// Of so many times the text that is taken of a file the table is read: values are shorter than the table that is made of them.
+const LOOKED_AT: usize = 2;
 
 pub(crate) fn read(bytes: &[u8], kind: FileKind, sink: &mut Sink<'_>) -> Result<()> {
-    let text = text::decoded(bytes);
+    let mut text = text::decoded(bytes);
+    let most = text.floor_char_boundary(sink.limits().text_bytes.saturating_mul(LOOKED_AT));
+    let is_cut = most < text.len();
+    text.truncate(most);
     let delimiter = if kind == FileKind::Tsv { b'\t' } else { delimiter(&text) };
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
@@ -37,9 +42,10 @@ pub(crate) fn read(bytes: &[u8], kind: FileKind, sink: &mut Sink<'_>) -> Result<
         }
     }
     match head {
-        Some(head) if !rows.is_empty() || n_before == 0 => page(&head, &mut rows, &mut n_before, sink),
-        _ => Ok(()),
+        Some(head) if !rows.is_empty() || n_before == 0 => page(&head, &mut rows, &mut n_before, sink)?,
+        _ => {}
     }
+    if is_cut { Err(Stop::Enough) } else { Ok(()) }
 }
 
 fn page(head: &[String], rows: &mut Vec<Vec<String>>, n_before: &mut usize, sink: &mut Sink<'_>) -> Result<()> {

@@ -6,6 +6,8 @@ use domain::reading::{FileKind, Line, Page, Unreadable};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
+use domain::reading::Models;
+
 use crate::{Limits, Source, read};
 
 /// The lines about a file: its kind and title, its pages, and why it was refused.
@@ -22,13 +24,15 @@ impl Said {
     fn of(bytes: Vec<u8>, name: &str) -> Self {
         let mut out = Vec::new();
         let source = Source { bytes, name: Some(name.into()), media_type: None };
-        read(source, Limits { pages: 50, text_bytes: 1 << 20, unpacked_bytes: 8 << 20 }, &mut out).expect("written");
+        let limits = Limits { pages: 50, text_bytes: 1 << 20, unpacked_bytes: 8 << 20 };
+        read(source, limits, &Models::default(), &[], &mut out).expect("written");
         let mut said = Self::default();
         for line in String::from_utf8(out).expect("text").lines() {
             match serde_json::from_str(line).expect("a line") {
                 Line::Head { kind, title, .. } => (said.kind, said.title) = (Some(kind), title),
                 Line::Page(page) => said.pages.push(page),
-                Line::End { is_cut } => said.is_cut = is_cut,
+                Line::Alive => {}
+                Line::End { is_cut, .. } => said.is_cut = is_cut,
                 Line::Refused { why, .. } => said.refused = Some(why),
             }
         }
@@ -77,7 +81,7 @@ fn a_word_document_keeps_headings_lists_tables_and_pages() {
     ];
     let said = Said::of(docx(&body.concat()), "lease.docx");
     assert_eq!((said.kind, said.title.as_deref()), (Some(FileKind::Docx), Some("Lease of the yard")));
-    let first = "# Terms\n\nRent & fees\n\n- due monthly\n| Item | Price |\n| --- | --- |\n| Yard | 900 |".to_owned();
+    let first = "# Terms\n\nRent & fees\n\n- due monthly\n\n| Item | Price |\n| --- | --- |\n| Yard | 900 |".to_owned();
     assert_eq!(said.texts(), [first.as_str(), "Second page"]);
     assert_eq!(said.pages[1].number, 2);
 }
@@ -151,7 +155,7 @@ fn opendocument_texts_and_sheets_are_read() {
     );
     let mimetype = |kind: &str| format!("application/vnd.oasis.opendocument.{kind}");
     let said = Said::of(packed(&[("mimetype", &mimetype("text")), ("content.xml", &text)]), "lease.odt");
-    assert_eq!(said.texts(), ["## Terms\n\nRent  is due.\n\n- monthly\nOne", "two"]);
+    assert_eq!(said.texts(), ["## Terms\n\nRent  is due.\n\n- monthly\n\nOne", "two"]);
     let sheet = content(
         r#"<office:spreadsheet><table:table table:name="Prices"><table:table-row><table:table-cell><text:p>Item</text:p></table:table-cell><table:table-cell table:number-columns-repeated="16384"/></table:table-row><table:table-row table:number-rows-repeated="1048576"><table:table-cell/></table:table-row></table:table></office:spreadsheet>"#,
     );
@@ -177,6 +181,14 @@ fn a_message_is_read_with_its_files_and_an_archive_with_what_is_in_it() {
         said.pages.iter().map(|page| page.trouble).collect::<Vec<_>>(),
         [None, None, Some(Unreadable::Empty), Some(Unreadable::Program)]
     );
+}
+
+#[test]
+fn a_file_of_a_letter_that_is_not_read_says_so() {
+    let message = "From: Ann <ann@x.example>\r\nSubject: The plan\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nSee the plan.\r\n--b\r\nContent-Type: application/acad; name=plan.dwg\r\nContent-Disposition: attachment; filename=plan.dwg\r\n\r\nAC1032\r\n--b--\r\n";
+    let said = Said::of(message.into(), "plan.eml");
+    assert_eq!(said.labels(), ["", "plan.dwg"]);
+    assert_eq!((said.pages[1].trouble, said.refused), (Some(Unreadable::UnknownKind), None));
 }
 
 /// A compound file as Outlook saves messages.

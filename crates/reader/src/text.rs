@@ -1,11 +1,10 @@
 //! Plain texts in whatever encoding, and web pages.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use domain::text::html_to_text;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-use crate::Result;
 use crate::sink::Sink;
+use crate::{Result, web};
 
 /// A longer text is cut into pages of about so many bytes, at ends of lines.
 const PAGE_BYTES: usize = 16 * 1024;
@@ -29,7 +28,7 @@ pub(crate) fn plain(bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
 
 pub(crate) fn html(bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
     let text = decoded(bytes.get(..MOST_HTML_BYTES).unwrap_or(bytes));
-    let (title, text) = html_to_text(&text);
+    let (title, text) = web::read(&text);
     sink.head(title, Some(1))?;
     sink.text(None, &text)
 }

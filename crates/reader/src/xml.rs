@@ -35,6 +35,8 @@ impl Element {
 
 /// Elements inside each other. A document needs a few dozen.
 const DEEPEST: usize = 500;
+/// Attributes of an element. A document needs a dozen.
+const MOST_ATTRIBUTES: usize = 200;
 
 /// Goes through a document. An element without content begins and ends.
 pub(crate) fn walk(bytes: &[u8], mut step: impl FnMut(Step) -> Result<()>) -> Result<()> {
@@ -71,7 +73,9 @@ pub(crate) fn walk(bytes: &[u8], mut step: impl FnMut(Step) -> Result<()>) -> Re
 }
 
 fn element(start: &BytesStart<'_>) -> Element {
-    let attributes = start.attributes().flatten().map(|attribute| {
+    // Nobody needs to know whether two have the same name, which would be compared with each other.
+    let mut attributes = start.attributes();
+    let attributes = attributes.with_checks(false).flatten().take(MOST_ATTRIBUTES).map(|attribute| {
         let value = String::from_utf8_lossy(&attribute.value).into_owned();
         (local(attribute.key.as_ref()), unescaped(&value))
     });

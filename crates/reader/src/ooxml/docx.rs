@@ -2,62 +2,64 @@
 
 use std::collections::HashMap;
 
-use super::title;
+use super::styles::{self, Style};
+use super::{relations, title};
+use crate::Result;
+use crate::markdown::{MOST_COLUMNS, Writer};
 use crate::sink::Sink;
 use crate::unpack::Unpacked;
 use crate::xml::{Element, Step, walk};
-use crate::{Result, markdown};
 
 pub(crate) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
     let mut files = Unpacked::open(bytes)?;
     let title = title(&mut files, sink)?;
-    let levels = match files.file("word/styles.xml", sink)? {
-        Some(styles) => levels(&styles)?,
-        None => HashMap::new(),
+    // Its usual name is word/document.xml, but only the relation is certain.
+    let main = relations(&mut files, "", sink)?.into_iter().find(|relation| relation.kind == "officeDocument");
+    let main = main.map_or_else(|| "word/document.xml".to_owned(), |main| main.target);
+    let parts = relations(&mut files, &main, sink)?;
+    let mut part = |kind: &str, sink: &mut Sink<'_>| {
+        let known = parts.iter().find(|part| part.kind == kind).map(|part| part.target.clone());
+        files.file(&known.unwrap_or_else(|| format!("word/{kind}.xml")), sink)
     };
-    let document = files.needed("word/document.xml", sink)?;
+    let styles = part("styles", sink)?.map(|styles| styles::read(&styles)).transpose()?.unwrap_or_default();
+    let footnotes = part("footnotes", sink)?.map(|notes| notes_by_id(&notes)).transpose()?.unwrap_or_default();
+    let after = [("Endnotes", part("endnotes", sink)?), ("Comments", part("comments", sink)?)];
+    let document = files.needed(&main, sink)?;
     sink.head(title, None)?;
-    let mut body = Body { levels, ..Body::default() };
+    let mut body = Body { styles, footnotes, ..Body::default() };
     walk(&document, |step| body.take(step, Some(sink)))?;
     body.paragraph_ends();
-    for (part, heading) in
-        [("word/footnotes.xml", "Footnotes"), ("word/endnotes.xml", "Endnotes"), ("word/comments.xml", "Comments")]
-    {
-        let Some(notes) = files.file(part, sink)? else { continue };
+    body.notes_end();
+    for (heading, notes) in after {
+        let Some(notes) = notes else { continue };
         let mut found = Body::default();
         walk(&notes, |step| found.take(step, None))?;
         found.paragraph_ends();
-        if !found.page.trim().is_empty() {
-            body.page.push_str(&markdown::heading(2, heading));
-            body.page.push_str(&found.page);
+        if !found.page.is_empty() {
+            body.page.heading(2, heading);
+            body.page.paragraph(&found.page.take());
         }
     }
-    sink.text(None, &body.page)
+    sink.text(None, &body.page.take())
 }
 
-/// The level of each style that is one of headings. Their ids are in the language of whoever wrote the document, their names are not.
-fn levels(styles: &[u8]) -> Result<HashMap<String, usize>> {
-    let (mut levels, mut id) = (HashMap::new(), None);
-    walk(styles, |step| {
-        if let Step::Begin(element) = step {
-            match element.name.as_str() {
-                "style" => id = element.get("styleId").map(str::to_owned),
-                "name" => {
-                    let name = element.get("val").unwrap_or_default().to_ascii_lowercase();
-                    let level = match name.as_str() {
-                        "title" => Some(1),
-                        name => name.strip_prefix("heading ").and_then(|level| level.parse().ok()),
-                    };
-                    if let (Some(id), Some(level)) = (&id, level) {
-                        levels.insert(id.clone(), level);
-                    }
-                }
-                _ => {}
+/// The texts of notes, by their ids.
+fn notes_by_id(notes: &[u8]) -> Result<HashMap<String, String>> {
+    let (mut found, mut id, mut body) = (HashMap::new(), String::new(), Body::default());
+    walk(notes, |step| {
+        match &step {
+            Step::Begin(element) if element.name == "footnote" => {
+                (id, body) = (element.get("id").unwrap_or_default().to_owned(), Body::default());
             }
+            Step::End(name) if name == "footnote" => {
+                body.paragraph_ends();
+                found.insert(std::mem::take(&mut id), body.page.take());
+            }
+            _ => return body.take(step, None),
         }
         Ok(())
     })?;
-    Ok(levels)
+    Ok(found)
 }
 
 /// A table that is being read: its rows, and the cell that is open.
@@ -65,16 +67,23 @@ fn levels(styles: &[u8]) -> Result<HashMap<String, usize>> {
 struct Table {
     rows: Vec<Vec<String>>,
     cell: Option<String>,
+    /// The columns over which the cell goes.
+    n_columns: usize,
 }
 
 #[derive(Default)]
 struct Body {
-    levels: HashMap<String, usize>,
+    styles: HashMap<String, Style>,
+    footnotes: HashMap<String, String>,
     /// The text of the page so far.
-    page: String,
+    page: Writer,
+    /// The notes of this page, which follow its text.
+    notes: Vec<String>,
+    n_notes: usize,
     paragraph: String,
-    level: Option<usize>,
-    is_item: bool,
+    /// The words of the open paragraph about itself, and those of its style.
+    own: Style,
+    style: Style,
     /// Tables inside each other.
     tables: Vec<Table>,
     is_text: bool,
@@ -103,8 +112,22 @@ impl Body {
             "lastRenderedPageBreak" => return self.page_ends(sink),
             "br" | "cr" => self.paragraph.push('\n'),
             "noBreakHyphen" => self.paragraph.push('-'),
-            "pStyle" => self.level = element.get("val").and_then(|style| self.levels.get(style)).copied(),
-            "numPr" => self.is_item = true,
+            "pStyle" => {
+                self.style = element.get("val").and_then(|id| self.styles.get(id)).copied().unwrap_or_default();
+            }
+            "outlineLvl" | "numPr" | "numId" | "pageBreakBefore" => self.own.take(element),
+            // Its properties are known, and nothing of its text.
+            "r" if self.paragraph.is_empty() && self.own.or(self.style).begins_page == Some(true) => {
+                self.own.begins_page = Some(false);
+                return self.page_ends(sink);
+            }
+            "footnoteReference" => {
+                if let Some(note) = element.get("id").and_then(|id| self.footnotes.get(id)) {
+                    self.n_notes += 1;
+                    self.notes.push(format!("[{}] {}", self.n_notes, note.trim()));
+                    self.paragraph.push_str(&format!("[{}]", self.n_notes));
+                }
+            }
             // A text box stands inside a paragraph and has its own.
             "txbxContent" => self.paragraph_ends(),
             "tbl" => {
@@ -112,7 +135,13 @@ impl Body {
                 self.tables.push(Table::default());
             }
             "tr" => self.tables.last_mut().into_iter().for_each(|table| table.rows.push(Vec::new())),
-            "tc" => self.tables.last_mut().into_iter().for_each(|table| table.cell = Some(String::new())),
+            "tc" => self.tables.last_mut().into_iter().for_each(|table| {
+                (table.cell, table.n_columns) = (Some(String::new()), 1);
+            }),
+            "gridSpan" => self.tables.last_mut().into_iter().for_each(|table| {
+                let n_columns = element.get("val").and_then(|n| n.parse().ok()).unwrap_or(1_usize);
+                table.n_columns = n_columns.clamp(1, MOST_COLUMNS);
+            }),
             _ => {}
         }
         Ok(())
@@ -126,9 +155,12 @@ impl Body {
                 if let Some(table) = self.tables.last_mut()
                     && let Some(cell) = table.cell.take()
                 {
-                    match table.rows.last_mut() {
-                        Some(row) => row.push(cell),
-                        None => table.rows.push(vec![cell]),
+                    if table.rows.is_empty() {
+                        table.rows.push(Vec::new());
+                    }
+                    if let Some(row) = table.rows.last_mut() {
+                        row.push(cell);
+                        row.extend((1..table.n_columns).map(|_| String::new()));
                     }
                 }
             }
@@ -138,10 +170,7 @@ impl Body {
                 match cell {
                     // A cell has no room for a table: its words follow each other.
                     Some(cell) => table.rows.iter().flatten().for_each(|inner| add(cell, inner)),
-                    None => {
-                        self.page.push_str(&markdown::table(&table.rows));
-                        self.page.push('\n');
-                    }
+                    None => self.page.table(&table.rows),
                 }
             }
             _ => {}
@@ -150,30 +179,38 @@ impl Body {
 
     fn paragraph_ends(&mut self) {
         let text = std::mem::take(&mut self.paragraph);
-        let (level, is_item) = (self.level.take(), std::mem::take(&mut self.is_item));
+        let (own, style) = (std::mem::take(&mut self.own), std::mem::take(&mut self.style));
         if text.trim().is_empty() {
             return;
         }
         if let Some(cell) = self.tables.last_mut().and_then(|table| table.cell.as_mut()) {
             return add(cell, &text);
         }
-        match level {
-            Some(level) => self.page.push_str(&markdown::heading(level, &text)),
-            None if is_item => self.page.push_str(&format!("- {}\n", text.trim())),
-            None => self.page.push_str(&format!("{}\n\n", text.trim_end())),
+        let style = own.or(style);
+        match style.level {
+            Some(level) => self.page.heading(level, &text),
+            None if style.is_item == Some(true) => self.page.item(None, &text),
+            None => self.page.paragraph(&text),
         }
     }
 
     /// A page ends in the middle of a paragraph, unless that is in a table: rows stay together.
     fn page_ends(&mut self, sink: Option<&mut Sink<'_>>) -> Result<()> {
         let Some(sink) = sink.filter(|_| self.tables.is_empty()) else { return Ok(()) };
-        let (level, is_item) = (self.level, self.is_item);
+        let (own, style) = (self.own, self.style);
         self.paragraph_ends();
-        (self.level, self.is_item) = (level, is_item);
-        if self.page.trim().is_empty() {
+        (self.own, self.style) = (own, style);
+        self.notes_end();
+        if self.page.is_empty() {
             return Ok(());
         }
-        sink.text(None, &std::mem::take(&mut self.page))
+        sink.text(None, &self.page.take())
+    }
+
+    fn notes_end(&mut self) {
+        for note in std::mem::take(&mut self.notes) {
+            self.page.paragraph(&note);
+        }
     }
 }
 

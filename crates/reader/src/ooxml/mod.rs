@@ -2,6 +2,8 @@
 
 pub(crate) mod docx;
 pub(crate) mod pptx;
+mod shown;
+mod styles;
 pub(crate) mod xlsx;
 
 use std::collections::HashMap;

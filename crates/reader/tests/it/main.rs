@@ -1,0 +1,7 @@
+//! Tests of the reader with whole files: those that real programs wrote, and those that are made to do harm.
+
+mod child;
+mod faithful;
+mod hostile;
+mod made;
+mod said;
