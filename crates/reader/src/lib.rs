@@ -1,25 +1,37 @@
 //! Reads files that strangers made: PDF, office documents, mail, tables, archives. It runs in a process of its own (`tributary read`), which has no rights,
 //! no network and a limit on memory and time: a parser that overflows its stack takes nothing with it.
 //!
-//! Module `kind` tells what a file is. Each kind has a module, which gives pages to `sink`. What comes out is [`domain::reading`].
+//! Module `kind` tells what a file is. Each kind has a module, which gives pages to `sink`. What comes out is [`domain::reading`]; `docs/files.md` says what
+//! is kept of each kind.
 
+mod day;
+mod jail;
 mod kind;
 mod mail;
 mod markdown;
+mod ocr;
 mod odf;
+mod onnx;
 mod ooxml;
 mod pdf;
+mod picture;
+mod process;
+mod raster;
 mod rtf;
+mod sheet;
 mod sink;
+mod speech;
 mod table;
 mod text;
 mod unpack;
+mod web;
 mod xml;
 
 use std::io::Write;
 
-use domain::reading::{FileKind, Unreadable};
+use domain::reading::{FileKind, Models, Unreadable};
 
+pub use self::process::run;
 pub use self::sink::Limits;
 use self::sink::Sink;
 
@@ -58,9 +70,15 @@ fn damaged(detail: impl Into<String>) -> Stop {
     Stop::Refused(Unreadable::Damaged, detail.into())
 }
 
-/// Reads a file and writes what is in it, a line of JSON for each page. An error: nobody takes it.
-pub fn read(source: Source, limits: Limits, out: &mut dyn Write) -> std::io::Result<()> {
-    let mut sink = Sink::new(out, limits);
+/// Reads a file and writes what is in it, a line of JSON for each page but those that are `known`. An error: nobody takes it.
+pub fn read(
+    source: Source,
+    limits: Limits,
+    models: &Models,
+    known: &[u32],
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let mut sink = Sink::new(out, limits, models, known);
     let outcome = whole(source, &mut sink);
     sink.close(outcome)
 }
@@ -87,14 +105,16 @@ fn of_kind(kind: FileKind, source: Source, sink: &mut Sink<'_>, depth: u32) -> R
         FileKind::Markdown | FileKind::Text => text::plain(bytes, sink),
         FileKind::Csv | FileKind::Tsv => table::read(bytes, kind, sink),
         FileKind::Zip => unpack::archive(bytes, sink, depth),
-        FileKind::Image => Err(Stop::Refused(Unreadable::OcrNotInstalled, "a picture".into())),
-        FileKind::Audio => Err(Stop::Refused(Unreadable::SpeechNotInstalled, "a recording".into())),
+        FileKind::Image => picture::read(bytes, sink),
+        FileKind::Audio => speech::read(bytes, sink),
     }
 }
 
+/// Files inside files inside a file are read, and none inside those.
+const DEEPEST: u32 = 2;
+
 /// Reads a file inside another, if it is not too deep. What cannot be read of it is a page that says so.
 fn inside(source: Source, sink: &mut Sink<'_>, depth: u32) -> Result<()> {
-    const DEEPEST: u32 = 2;
     let label = source.name.clone().unwrap_or_else(|| "a file without a name".into());
     let before = sink.enter(&label);
     let outcome = match kind::of(&source) {

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 
-use domain::reading::{FileKind, Line, Page, ReadBy, Unreadable};
+use domain::reading::{FileKind, Line, Models, Page, ReadBy, Unreadable};
+use image::GrayImage;
 
+use crate::ocr::Ocr;
 use crate::{Result, Stop};
 
 /// The most that is read of one file.
@@ -24,6 +26,11 @@ impl Default for Limits {
 pub(crate) struct Sink<'a> {
     out: &'a mut dyn Write,
     limits: Limits,
+    models: &'a Models,
+    /// The numbers of pages that somebody has.
+    known: &'a [u32],
+    /// It is opened for the first picture.
+    ocr: Option<Ocr>,
     kind: Option<FileKind>,
     is_begun: bool,
     title: Option<String>,
@@ -35,13 +42,18 @@ pub(crate) struct Sink<'a> {
     trouble: Option<Unreadable>,
     /// The file inside that is read now.
     inside: Option<String>,
+    /// The language that is spoken.
+    language: Option<String>,
 }
 
 impl<'a> Sink<'a> {
-    pub fn new(out: &'a mut dyn Write, limits: Limits) -> Self {
+    pub fn new(out: &'a mut dyn Write, limits: Limits, models: &'a Models, known: &'a [u32]) -> Self {
         Self {
             out,
             limits,
+            models,
+            known,
+            ocr: None,
             kind: None,
             is_begun: false,
             title: None,
@@ -51,11 +63,16 @@ impl<'a> Sink<'a> {
             has_text: false,
             trouble: None,
             inside: None,
+            language: None,
         }
     }
 
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    pub fn models(&self) -> &'a Models {
+        self.models
     }
 
     pub fn kind(&mut self, kind: FileKind) {
@@ -64,25 +81,84 @@ impl<'a> Sink<'a> {
 
     /// Says what is known before the first page. Of a file inside another it says nothing.
     pub fn head(&mut self, title: Option<String>, n_pages: Option<u32>) -> Result<()> {
+        self.begin(title, n_pages, None)
+    }
+
+    /// Says that a recording of so many seconds follows.
+    pub fn recording(&mut self, n_pages: Option<u32>, seconds: Option<u32>) -> Result<()> {
+        self.begin(None, n_pages, seconds)
+    }
+
+    fn begin(&mut self, title: Option<String>, n_pages: Option<u32>, seconds: Option<u32>) -> Result<()> {
         let Some(kind) = self.kind.filter(|_| !self.is_begun && self.inside.is_none()) else { return Ok(()) };
         self.is_begun = true;
         let one_line = |title: String| title.split_whitespace().collect::<Vec<_>>().join(" ");
         let title = title.map(one_line).filter(|title| !title.is_empty());
         self.title = title.map(|title| title.chars().take(300).collect());
-        self.write(&Line::Head { kind, title: self.title.clone(), n_pages })
+        self.write(&Line::Head { kind, title: self.title.clone(), n_pages, seconds })
     }
 
     /// A page of stored text.
     pub fn text(&mut self, label: Option<String>, text: &str) -> Result<()> {
-        self.page(label, text, ReadBy::Text, None)
+        self.page(Page { label, text: text.to_owned(), ..nothing(ReadBy::Text) })
+    }
+
+    /// A page that is a picture of text.
+    pub fn picture(&mut self, picture: &GrayImage) -> Result<()> {
+        if self.passes_known() {
+            return Ok(());
+        }
+        let seen = self.ocr()?.read(picture)?;
+        self.page(Page { text: seen.text, confidence: seen.confidence, lines: seen.lines, ..nothing(ReadBy::Ocr) })
+    }
+
+    /// Stops if pictures cannot be read here.
+    pub fn needs_ocr(&mut self) -> Result<()> {
+        self.ocr().map(|_| ())
+    }
+
+    fn ocr(&mut self) -> Result<&mut Ocr> {
+        let not_installed = |detail: String| Stop::Refused(Unreadable::OcrNotInstalled, detail);
+        if self.ocr.is_none() {
+            let (Some(library), Some(folder)) = (&self.models.onnxruntime, &self.models.ocr) else {
+                return Err(not_installed("a picture".into()));
+            };
+            let opened = Ocr::open(library, folder);
+            self.ocr = opened.map_err(|error| not_installed(format!("the models could not be opened: {error}")))?;
+        }
+        self.ocr.as_mut().ok_or_else(|| not_installed("the models' files are missing".into()))
+    }
+
+    /// A page of words that were heard.
+    pub fn speech(&mut self, label: String, text: &str, confidence: Option<f32>) -> Result<()> {
+        self.page(Page { label: Some(label), text: text.to_owned(), confidence, ..nothing(ReadBy::Speech) })
+    }
+
+    /// The language of a recording. Of files inside another, the first one's.
+    pub fn language(&mut self, language: Option<String>) {
+        self.language = self.language.take().or(language);
+    }
+
+    /// Tells that somebody is at work.
+    pub fn alive(&mut self) -> Result<()> {
+        self.write(&Line::Alive)
     }
 
     /// A page that cannot be read, among others that can.
     pub fn unread(&mut self, why: Unreadable) -> Result<()> {
-        self.page(None, "", ReadBy::Text, Some(why))
+        self.page(Page { trouble: Some(why), ..nothing(ReadBy::Text) })
     }
 
-    fn page(&mut self, label: Option<String>, text: &str, read_by: ReadBy, trouble: Option<Unreadable>) -> Result<()> {
+    /// Passes the next page over, if somebody has it.
+    pub fn passes_known(&mut self) -> bool {
+        let is_known = self.known.contains(&(self.n_pages + 1));
+        self.n_pages += u32::from(is_known);
+        self.has_text |= is_known;
+        is_known
+    }
+
+    /// Numbers and writes a page, or what there is room for.
+    fn page(&mut self, mut page: Page) -> Result<()> {
         if self.inside.is_none() {
             self.head(None, None)?;
         } else if !self.is_begun {
@@ -93,20 +169,25 @@ impl<'a> Sink<'a> {
         if self.n_pages == self.limits.pages {
             return Err(Stop::Enough);
         }
-        let text = trimmed(text);
+        if self.passes_known() {
+            return Ok(());
+        }
         let room = self.limits.text_bytes.saturating_sub(self.text_bytes);
+        let text = trimmed(&page.text, room);
         let cut = &text[..text.floor_char_boundary(room)];
         self.n_pages += 1;
         self.text_bytes += cut.len();
-        self.trouble = self.trouble.or(trouble);
+        self.trouble = self.trouble.or(page.trouble);
         self.has_text |= !cut.trim().is_empty();
-        let label = match (&self.inside, label) {
+        let label = match (&self.inside, page.label) {
             (Some(inside), Some(label)) => Some(format!("{inside}, {label}")),
             (Some(inside), None) => Some(inside.clone()),
             (None, label) => label,
         };
-        let label = label.map(|label| label.chars().take(200).collect());
-        let page = Page { number: self.n_pages, label, text: cut.to_owned(), read_by, confidence: None, trouble };
+        page.label = label.map(|label| label.chars().take(200).collect());
+        page.number = self.n_pages;
+        page.text = cut.to_owned();
+        page.lines.truncate(cut.lines().filter(|line| !line.is_empty()).count());
         self.write(&Line::Page(page))?;
         if cut.len() < text.len() { Err(Stop::Enough) } else { Ok(()) }
     }
@@ -146,7 +227,7 @@ impl<'a> Sink<'a> {
             Ok(()) | Err(Stop::Enough) if !self.has_text => {
                 Line::Refused { why: self.trouble.unwrap_or(Unreadable::NoText), detail: String::new() }
             }
-            outcome => Line::End { is_cut: outcome.is_err() },
+            outcome => Line::End { is_cut: outcome.is_err(), language: self.language.take() },
         };
         match self.write(&last) {
             Err(Stop::Unheard(error)) => Err(error),
@@ -161,20 +242,32 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// A text without blanks at the ends of lines, without more than one empty line in a row, and without what no text has.
-fn trimmed(text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
-        let is_text = |c: &char| *c == '\t' || !c.is_control();
-        let line: String = line.trim_end().chars().filter(is_text).collect();
-        if !line.is_empty() || lines.last().is_some_and(|last| !last.is_empty()) {
-            lines.push(line);
+fn nothing(read_by: ReadBy) -> Page {
+    Page { number: 0, label: None, text: String::new(), read_by, confidence: None, trouble: None, lines: Vec::new() }
+}
+
+/// A text without blanks at the ends of lines, without more than one empty line in a row, and without what no text has. It ends when it has
+/// more than `room` bytes.
+fn trimmed(text: &str, room: usize) -> String {
+    let is_text = |c: &char| *c == '\t' || !c.is_control();
+    let lines = text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'));
+    let (mut kept, mut is_apart) = (String::new(), false);
+    for line in lines {
+        let mut line = line.trim_end().chars().filter(is_text).take(room + 1).peekable();
+        if line.peek().is_none() {
+            is_apart = true;
+            continue;
+        }
+        if !kept.is_empty() {
+            kept.push_str(if is_apart { "\n\n" } else { "\n" });
+        }
+        is_apart = false;
+        kept.extend(line);
+        if kept.len() > room {
+            break;
         }
     }
-    while lines.last().is_some_and(String::is_empty) {
-        lines.pop();
-    }
-    lines.join("\n")
+    kept
 }
 
 #[cfg(test)]
@@ -183,7 +276,8 @@ mod tests {
 
     fn lines(read: impl FnOnce(&mut Sink<'_>) -> Result<()>, limits: Limits) -> Vec<Line> {
         let mut out = Vec::new();
-        let mut sink = Sink::new(&mut out, limits);
+        let models = Models::default();
+        let mut sink = Sink::new(&mut out, limits, &models, &[]);
         sink.kind(FileKind::Text);
         let outcome = read(&mut sink);
         sink.close(outcome).expect("written");
@@ -222,7 +316,7 @@ mod tests {
         };
         let all = lines(read, small);
         assert!(matches!(&all[2], Line::Page(page) if page.text.is_empty()), "{all:?}");
-        assert_eq!(all[3], Line::End { is_cut: true });
+        assert_eq!(all[3], Line::End { is_cut: true, language: None });
         let all = lines(|sink| sink.text(None, " \n "), small);
         assert!(matches!(all.last(), Some(Line::Refused { why: Unreadable::NoText, .. })), "{all:?}");
         let all = lines(|sink| sink.unpacked(11), small);
