@@ -16,6 +16,7 @@ pub mod item;
 pub mod mail;
 pub mod matching;
 pub mod notice;
+pub mod papers;
 pub mod ranking;
 pub mod reading;
 pub mod secret;
@@ -30,7 +31,7 @@ pub use address::{Region, normal_address, normal_email, normal_phone};
 pub use blob::BlobKey;
 pub use caller::{Caller, Role, Scope};
 pub use clock::Clock;
-pub use document::{DocumentStatus, DocumentType, Record};
+pub use document::{DocumentStatus, DocumentType, PageText, Record};
 pub use fault::{Fault, Verdict};
 pub use ids::{
     ActivityId, ChannelId, ChunkId, ClientId, ContactId, DocumentId, JobId, KeyId, NodeId, ParkedId, PersonId,
