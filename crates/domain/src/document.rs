@@ -18,6 +18,8 @@ pub struct Record {
     pub document_type: DocumentType,
     pub title: Option<String>,
     pub text: String,
+    /// The pages of its file. Then its text is theirs, after what `text` says.
+    pub pages: Vec<PageText>,
     pub raw_payload: Option<Value>,
     pub blob_key: Option<String>,
     /// The source's own version, else its updated time in microseconds. An older one never overwrites a newer; without one the last
@@ -39,6 +41,16 @@ pub struct Record {
     pub skip_reason: Option<String>,
 }
 
+/// The text of a page, sheet or slide, or of a stretch of speech.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageText {
+    /// From 1.
+    pub number: i32,
+    /// The sheet's name, the slide's title.
+    pub label: Option<String>,
+    pub text: String,
+}
+
 words! {
     /// How far a document's file is read. What comes without a file is complete.
     #[derive(Default)]
@@ -51,6 +63,13 @@ words! {
         Completed = "completed",
         Skipped = "skipped",
         Failed = "failed",
+    }
+}
+
+impl DocumentStatus {
+    /// Whether its file is still being read, or waits for it.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Pending | Self::Classifying | Self::Transcribing | Self::Extracting)
     }
 }
 
@@ -67,6 +86,7 @@ impl Record {
             document_type,
             title: None,
             text: text.into(),
+            pages: Vec::new(),
             raw_payload: None,
             blob_key: None,
             source_version: None,

@@ -211,6 +211,26 @@ pub struct Config {
     #[arg(long, env = "ONNXRUNTIME_LIB", global = true, hide_short_help = true)]
     pub onnxruntime_lib: Option<PathBuf>,
 
+    /// Folder with the models that recognise letters in pictures; `./tributary` sets it to the pinned package's. Without it scans are not read.
+    #[arg(long, env = "READING_MODELS_DIR", global = true, hide_short_help = true)]
+    pub reading_models_dir: Option<PathBuf>,
+
+    /// Folder with the model that recognises speech; `./tributary` sets it to the pinned package's. Without it recordings that are files are not read.
+    #[arg(long, env = "SPEECH_MODELS_DIR", global = true, hide_short_help = true)]
+    pub speech_models_dir: Option<PathBuf>,
+
+    /// The largest file that is read, in bytes.
+    #[arg(long, env = "FILE_MAX_BYTES", default_value_t = 104_857_600, global = true, hide_short_help = true)]
+    pub file_max_bytes: u64,
+
+    /// The largest number of pages of a file that is read.
+    #[arg(long, env = "FILE_MAX_PAGES", default_value_t = 3_000, global = true, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub file_max_pages: u32,
+
+    /// The program that reads files, with the argument `read`. Default: this one.
+    #[arg(long, env = "READER_PROGRAM", global = true, hide_short_help = true)]
+    pub reader_program: Option<PathBuf>,
+
     /// Whether memories move to the model of `EMBEDDER` by themselves when that changes, within the monthly cap. Otherwise
     /// `tributary memory reembed` moves them.
     #[arg(long, env = "AUTO_REEMBED", default_value_t = true, action = clap::ArgAction::Set, global = true, hide_short_help = true)]

@@ -16,6 +16,7 @@ pub mod documents;
 pub mod enrich;
 pub mod env;
 pub mod failures;
+pub mod files;
 pub mod findings;
 pub mod forgetting;
 pub mod health;

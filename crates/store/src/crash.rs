@@ -127,6 +127,16 @@ points! {
     MailSubscriptionWritten = "mail.subscription_written",
     /// The provider has removed a subscription; its source is still connected.
     MailUnsubscribed = "mail.unsubscribed",
+    /// A file is about to be read; none of its pages is kept.
+    FileOpened = "file.opened",
+    /// Some pages of a file are written; nothing is committed.
+    FilePagesWritten = "file.pages_written",
+    /// Some pages of a file are kept; the next are not read.
+    FilePagesKept = "file.pages_kept",
+    /// All pages of a file are kept; its document does not have them.
+    FileRead = "file.read",
+    /// A document has the text of its file and its fields; nothing is committed.
+    FileFinished = "file.finished",
     /// The right to refresh a token is ours; the provider has not been asked.
     TokenLeased = "token.leased",
     /// A new pair of tokens is in hand; nothing is stored.

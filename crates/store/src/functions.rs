@@ -34,6 +34,7 @@ pub const FUNCTIONS: &[Function] = files![
     "tributary.activity_changes",
     "tributary.activity_retried",
     "tributary.send_remember_activity",
+    "tributary.file_unused",
     "tributary.agent",
     "tributary.sees_all_activities",
     "tributary.is_open_to_others",

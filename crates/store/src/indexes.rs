@@ -96,6 +96,19 @@ pub const LATER: &[(&str, &str, &str)] = &[
         "source_documents_thread_idx",
         "public.source_documents (tenant_id, source_id, thread_id) where thread_id is not null",
     ),
+    // By which a document is found whose file is being read and whose message is lost.
+    (
+        "public",
+        "source_documents_reading_idx",
+        "public.source_documents (updated_at)
+         where status in ('pending', 'classifying', 'transcribing', 'extracting') and blob_key is not null and deleted_at is null",
+    ),
+    // By which files are listed and counted, by how far they are read.
+    (
+        "public",
+        "source_documents_status_idx",
+        "public.source_documents (tenant_id, status, id) where blob_key is not null and deleted_at is null",
+    ),
 ];
 
 /// Builds an index unless it is there, in a session of its own with the owner's rights. Safe to repeat.

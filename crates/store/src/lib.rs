@@ -20,6 +20,7 @@ pub mod dead_letters;
 pub mod doctor;
 pub mod embedded;
 pub mod failures;
+pub mod files;
 pub mod forgotten;
 pub mod functions;
 pub mod gates;

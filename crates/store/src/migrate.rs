@@ -72,6 +72,7 @@ pub const MIGRATIONS: &[Migration] = files![
     "0035_mail_pages",
     "0036_forgotten_letters",
     "0037_columns_of_sources",
+    "0038_files",
 ];
 
 /// The schema this binary works with.

@@ -1,12 +1,15 @@
 //! A test's world: its own database, its clock, and the environment in which the engine runs.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use clap::Parser;
 use domain::{Caller, Clock, Scope, Secret, TenantId};
 use engine::lanes;
-use engine::work::{LaneEntry, Runtime};
+use engine::lanes::read_file::ReadFile;
+use engine::lanes::recognise::Recognise;
+use engine::work::{Lane as _, LaneEntry, Runtime};
 use engine::{Config, Env};
 use store::vault::Vault;
 use store::{Db, keys, tenants};
@@ -22,7 +25,16 @@ struct Settings {
 /// Settings as flags would set them: `config(&["--lane-slots", "1"])`. The embedder is `fast` unless a flag names one.
 pub fn config(flags: &[&str]) -> Config {
     let embedder: &[&str] = if flags.contains(&"--embedder") { &[] } else { &["--embedder", "fast"] };
-    Settings::parse_from([&["test"], embedder, flags].concat()).config
+    let reader = reader();
+    Settings::parse_from([&["test"], embedder, &["--reader-program", &reader], flags].concat()).config
+}
+
+/// The built program, which reads files: a test program of its own does not. It is beside the folder of test programs; if nobody has built it, every file is
+/// unreadable.
+fn reader() -> String {
+    let own = std::env::current_exe().unwrap_or_default();
+    let built = own.parent().and_then(Path::parent).map(|folder| folder.join("tributary")).unwrap_or_default();
+    if built.is_file() { built.display().to_string() } else { "/bin/false".into() }
 }
 
 pub struct World {
@@ -87,6 +99,9 @@ impl World {
 
     /// Runs these lanes until nothing is due by the test's clock. Returns how many items ran.
     pub async fn run_lanes(&self, list: &'static [LaneEntry]) -> usize {
+        // Files are read by processes of their own, which tests of the program start. Here they wait.
+        let is_reader = |lane: &LaneEntry| [ReadFile::NAME, Recognise::NAME].contains(&lane.name);
+        let list = &list[..list.iter().position(is_reader).unwrap_or(list.len())];
         let runtime = Runtime::new(self.env.clone(), list, &[]);
         Box::pin(runtime.run_due()).await.expect("lanes that run") // boxed: it is large, and tests' stacks are small
     }

@@ -41,16 +41,27 @@ pub fn chunks(normalised: &str) -> Vec<Chunk> {
         pieces.extend(join_scraps(normalised, section));
         start = end;
     }
-    let mut seen: HashMap<[u8; 32], i32> = HashMap::new();
     let texts = pieces.into_iter().map(|piece| normalised[piece].trim()).filter(|text| !text.is_empty());
-    texts
-        .map(|text| {
-            let hash = super::sha256(text);
-            let count = seen.entry(hash).or_default();
-            *count += 1;
-            Chunk { text: text.to_owned(), hash, occurrence: *count - 1 }
-        })
-        .collect()
+    counted(texts.map(str::to_owned)).collect()
+}
+
+/// Cuts a text page by page, so that no chunk is on two pages. Returns each chunk with the position of its page.
+pub fn chunks_of_pages<'a>(pages: impl IntoIterator<Item = &'a str>) -> Vec<(usize, Chunk)> {
+    let cut =
+        pages.into_iter().enumerate().flat_map(|(nth, page)| chunks(page).into_iter().map(move |chunk| (nth, chunk)));
+    let (places, texts): (Vec<usize>, Vec<String>) = cut.map(|(nth, chunk)| (nth, chunk.text)).unzip();
+    places.into_iter().zip(counted(texts.into_iter())).collect()
+}
+
+/// Makes chunks of texts, each with the number of equal ones before it.
+fn counted(texts: impl Iterator<Item = String>) -> impl Iterator<Item = Chunk> {
+    let mut seen: HashMap<[u8; 32], i32> = HashMap::new();
+    texts.map(move |text| {
+        let hash = super::sha256(&text);
+        let count = seen.entry(hash).or_default();
+        *count += 1;
+        Chunk { text, hash, occurrence: *count - 1 }
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -302,6 +313,20 @@ mod tests {
         let texts: Vec<String> = chunks(&normalise(&text)).into_iter().map(|chunk| chunk.text).collect();
         assert!(texts[0].starts_with("# Build") && texts[0].ends_with("```"), "{texts:#?}");
         assert!(texts[1].starts_with("# Run"), "{texts:#?}");
+    }
+
+    #[test]
+    fn no_chunk_is_on_two_pages_and_equal_ones_are_counted_over_all() {
+        let long = "Every paragraph of this manual says something that a reader may look for. ".repeat(30);
+        let pages = ["Short.", &long, "", "Short."];
+        let cut = chunks_of_pages(pages);
+        let places: Vec<usize> = cut.iter().map(|(nth, _)| *nth).collect();
+        assert_eq!((places.first(), places.last(), places.contains(&2)), (Some(&0), Some(&3), false));
+        assert_eq!((cut[0].1.occurrence, cut[cut.len() - 1].1.occurrence), (0, 1));
+        assert_eq!(cut[0].1.hash, cut[cut.len() - 1].1.hash);
+        let alone = chunks(&long);
+        let of_second: Vec<&Chunk> = cut.iter().filter(|(nth, _)| *nth == 1).map(|(_, chunk)| chunk).collect();
+        assert_eq!(of_second, alone.iter().collect::<Vec<_>>(), "a page is cut as a text of its own");
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod snippet;
 use sha2::{Digest as _, Sha256};
 
 pub use alike::Likeness;
-pub use chunk::{Chunk, MAX_CHARS, MIN_CHARS, chunks};
+pub use chunk::{Chunk, MAX_CHARS, MIN_CHARS, chunks, chunks_of_pages};
 pub use exact::{Exact, Looked as LookedExactly};
 pub use html::{Marker, html_to_marked_text, html_to_text};
 pub use lang::detect_lang;

@@ -159,7 +159,17 @@ async fn bare(env: Env, tenant_id: TenantId, batch: Prepared) -> anyhow::Result<
         for (ordinal, (chunk, vector)) in made.iter().enumerate() {
             let chunk_id = ChunkId::new();
             let (text, hash, occurrence) = (chunk.text.as_str(), &chunk.hash, chunk.occurrence);
-            pieces.push(NewChunk { id: chunk_id, document_id: id, ordinal, title, lang, text, hash, occurrence });
+            pieces.push(NewChunk {
+                id: chunk_id,
+                document_id: id,
+                ordinal,
+                title,
+                lang,
+                text,
+                hash,
+                occurrence,
+                place: None,
+            });
             vectors.push((chunk_id.0, id.0, vector));
         }
     }

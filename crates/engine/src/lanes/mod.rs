@@ -5,6 +5,8 @@ pub mod client_facts;
 pub mod embed;
 pub mod forget;
 pub mod ingest;
+pub mod read_file;
+pub mod recognise;
 pub mod reembed;
 pub mod remember_activity;
 pub mod upkeep;
@@ -15,7 +17,7 @@ use crate::work::{Lane, LaneEntry};
 
 pub use upkeep::SCHEDULES;
 
-pub static ALL: [LaneEntry; 9] = [
+pub static ALL: [LaneEntry; 11] = [
     LaneEntry::of::<remember_activity::RememberActivity>(),
     LaneEntry::of::<ingest::Ingest>(),
     LaneEntry::of::<check_mailbox::CheckMailbox>(),
@@ -25,6 +27,8 @@ pub static ALL: [LaneEntry; 9] = [
     LaneEntry::of::<embed::Embed>(),
     LaneEntry::of::<reembed::Reembed>(),
     LaneEntry::of::<upkeep::Upkeep>(),
+    LaneEntry::of::<read_file::ReadFile>(),
+    LaneEntry::of::<recognise::Recognise>(),
 ];
 
 /// The queue of a lane of the list.

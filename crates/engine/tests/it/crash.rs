@@ -34,6 +34,7 @@ async fn killed_at_every_crash_point_every_item_has_exactly_one_effect() {
         "reembed.",
         "agent.",
         "pull.",
+        "file.",
         "check.",
         "mail.",
         "token.",

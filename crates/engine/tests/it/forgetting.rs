@@ -314,6 +314,10 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into mail_facts (source_id, message_id, tenant_id, received_at, facts) select id, '{word}', tenant_id, now(), '{{}}' from connected_sources where name = '{word}';
              insert into mail_rules (tenant_id, source_id, name, is_on, changed_by) select tenant_id, id, '{word}', true, '{word}' from connected_sources where name = '{word}';
              insert into mailbox_checks (tenant_id, source_id, day, n_provider, n_stored) select tenant_id, id, '2026-11-01', 1, 1 from connected_sources where name = '{word}';
+             insert into files (tenant_id, sha256, reader_version, reading_id, state) values ('{tenant_id}', repeat('c', 64), 1, gen_random_uuid(), 'read');
+             insert into file_pages (tenant_id, sha256, number, text, read_by) values ('{tenant_id}', repeat('c', 64), 1, '{word}', 'text');
+             insert into document_steps (tenant_id, document_id, step, state, ended_at) select tenant_id, id, 'transcribe', 'done', now() from source_documents where tenant_id = '{tenant_id}' limit 1;
+             insert into document_fields (tenant_id, document_id, name, value, state) select tenant_id, id, 'number', '{word}', 'read' from source_documents where tenant_id = '{tenant_id}' limit 1;
              insert into document_mentions (tenant_id, source_id, external_id, mentions) select tenant_id, id, 'contact:1', 'company:1' from connected_sources where name = '{word}';
              insert into tributary.dirty_clients (tenant_id, source_id, external_id, marked_at) select tenant_id, id, 'company:1', '2100-01-01' from connected_sources where name = '{word}';
              insert into client_intelligence (id, tenant_id, client_name) values (gen_random_uuid(), '{tenant_id}', '{word}');

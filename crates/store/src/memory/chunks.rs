@@ -29,6 +29,8 @@ pub struct NewChunk<'a> {
     pub text: &'a str,
     pub hash: &'a [u8; 32],
     pub occurrence: i32,
+    /// The page on which it stands, and the page's own name.
+    pub place: Option<(i32, Option<&'a str>)>,
 }
 
 /// Reads the chunks of documents, and which of them have a vector in this table.
@@ -55,6 +57,8 @@ pub async fn insert(conn: &mut PgConnection, tenant_id: TenantId, chunks: &[NewC
         .bind(chunks.iter().map(|chunk| chunk.text).collect::<Vec<_>>())
         .bind(chunks.iter().map(|chunk| chunk.hash.as_slice()).collect::<Vec<_>>())
         .bind(chunks.iter().map(|chunk| chunk.occurrence).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.place.map(|(page, _)| page)).collect::<Vec<_>>())
+        .bind(chunks.iter().map(|chunk| chunk.place.and_then(|(_, label)| label)).collect::<Vec<_>>())
         .execute(conn)
         .await?;
     Ok(())
@@ -70,16 +74,17 @@ pub async fn remove(conn: &mut PgConnection, tenant_id: TenantId, chunks: &[Uuid
     Ok(())
 }
 
-/// A kept chunk with its present position, title and language.
+/// A kept chunk with its present position, title, language and page.
 #[derive(Clone, Debug)]
 pub struct Moved<'a> {
     pub id: Uuid,
     pub ordinal: usize,
     pub title: Option<&'a str>,
     pub lang: &'a str,
+    pub place: Option<(i32, Option<&'a str>)>,
 }
 
-/// Writes the present position, title and language of kept chunks; touches only rows that differ.
+/// Writes the present position, title, language and page of kept chunks; touches only rows that differ.
 pub async fn move_kept(conn: &mut PgConnection, tenant_id: TenantId, kept: &[Moved<'_>]) -> Result<()> {
     sqlx::query(include_str!("../sql/chunks_move.sql"))
         .bind(tenant_id.0)
@@ -87,6 +92,8 @@ pub async fn move_kept(conn: &mut PgConnection, tenant_id: TenantId, kept: &[Mov
         .bind(kept.iter().map(|chunk| i32::try_from(chunk.ordinal).unwrap_or(i32::MAX)).collect::<Vec<_>>())
         .bind(kept.iter().map(|chunk| chunk.title).collect::<Vec<_>>())
         .bind(kept.iter().map(|chunk| chunk.lang).collect::<Vec<_>>())
+        .bind(kept.iter().map(|chunk| chunk.place.map(|(page, _)| page)).collect::<Vec<_>>())
+        .bind(kept.iter().map(|chunk| chunk.place.and_then(|(_, label)| label)).collect::<Vec<_>>())
         .execute(conn)
         .await?;
     Ok(())

@@ -25,6 +25,8 @@ pub struct Seen {
     /// A person deleted it: it stays deleted until a person lets it in again.
     pub is_removed: bool,
     pub blob_key: Option<String>,
+    #[sqlx(try_from = "String")]
+    pub status: DocumentStatus,
 }
 
 /// A document to be written: its record and what we made of it.
@@ -342,6 +344,8 @@ impl Listed {
 pub struct Wanted<'a> {
     pub source_id: Option<SourceId>,
     pub document_type: Option<&'a str>,
+    /// With a file that is read so far.
+    pub status: Option<DocumentStatus>,
     /// Older than this one. Ids are made in the order of time.
     pub before: Option<Uuid>,
     pub limit: i64,
@@ -356,6 +360,9 @@ impl Wanted<'_> {
         }
         if let Some(kind) = self.document_type {
             sql.push(" and d.document_type = ").push_bind(kind.to_owned());
+        }
+        if let Some(status) = self.status {
+            sql.push(" and d.blob_key is not null and d.status = ").push_bind(status.as_str());
         }
     }
 }

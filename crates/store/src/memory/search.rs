@@ -312,6 +312,9 @@ pub struct Found {
     pub stored_at: DateTime<Utc>,
     /// The position of the chunk in the document, from 0.
     pub ordinal: i32,
+    /// The page of its file on which it stands, and the page's own name.
+    pub page: Option<i32>,
+    pub page_label: Option<String>,
     pub n_chunks: i32,
     /// Its address at its source, as that tells it.
     pub url: Option<String>,

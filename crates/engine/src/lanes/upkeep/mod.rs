@@ -114,6 +114,12 @@ pub const SCHEDULES: &[Schedule] = &[
         run: |env| Box::pin(check::keep(env)),
     },
     Schedule {
+        name: "files",
+        every: Duration::from_secs(60),
+        what: "has files read again whose reading was forgotten",
+        run: |env| Box::pin(tasks::read_lost_files(env)),
+    },
+    Schedule {
         name: "client_texts",
         every: Duration::from_secs(3_600),
         what: "has the texts of clients made anew when a day that they speak of has passed",

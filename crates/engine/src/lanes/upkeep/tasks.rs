@@ -1,6 +1,6 @@
 //! The tasks of upkeep. Each is a function without input that may run at any time, twice, or at once on two workers.
 
-use domain::{Caller, Fault, Notice, Op, SourceId, TenantId};
+use domain::{Caller, DocumentId, Fault, Notice, Op, SourceId, TenantId};
 use serde_json::json;
 use store::claims::Changed;
 use store::memory::maintain;
@@ -8,6 +8,8 @@ use store::{alerts, claims, queue, retention, tenants};
 
 use crate::lanes::client_facts::ClientFactsOf;
 use crate::lanes::embed::Embed;
+use crate::lanes::queue_of;
+use crate::lanes::read_file::ReadFile;
 use crate::lanes::reembed::Reembed;
 use crate::work::Lane as _;
 use crate::{Env, activities, clients, health, lanes, memory, pull, workers};
@@ -216,4 +218,19 @@ async fn watch_tenant(env: &Env, caller: &Caller, dead: &health::Dead) -> store:
         }
     }
     Ok(findings.len())
+}
+
+/// The time without a word after which a file may have lost its message, in seconds, and how many of those are taken at once.
+const FILE_SILENT_SECS: f64 = 300.0;
+const MOST_LOST_FILES: i64 = 500;
+
+/// Sends messages for documents whose file is being read, of which no queue knows.
+pub(super) async fn read_lost_files(env: &Env) -> Result<(), Fault> {
+    let mut tx = env.db.begin().await?;
+    let lost = store::files::lost(&mut tx, env.clock.sql(), FILE_SILENT_SECS, MOST_LOST_FILES).await?;
+    let sent: Vec<(TenantId, ReadFile)> =
+        lost.into_iter().map(|(tenant, id)| (TenantId(tenant), ReadFile { document_id: DocumentId(id) })).collect();
+    queue_of::<ReadFile>().send_each(&mut tx, &sent).await?;
+    tx.commit().await?;
+    Ok(())
 }

@@ -22,7 +22,7 @@ pub struct Cost {
 
 /// Dollars per million tokens, which is millionths of a dollar per token.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Prices {
+pub(crate) struct Prices {
     input: f64,
     output: f64,
 }
@@ -55,7 +55,7 @@ impl Prices {
 }
 
 /// Leave to ask the model once.
-pub(super) struct Reserved {
+pub(crate) struct Reserved {
     tenant_id: TenantId,
     prices: Prices,
     /// None: the call costs nothing, or there is no cap.
@@ -64,7 +64,7 @@ pub(super) struct Reserved {
 
 /// Reserves the cost of a question of so many bytes and the longest answer. None: the month's money does not suffice, or calls under way may use
 /// it up.
-pub(super) async fn reserve(
+pub(crate) async fn reserve(
     env: &Env,
     tenant_id: TenantId,
     prices: Prices,

@@ -12,7 +12,7 @@
 //!
 //! **Invariant:** nothing that a model wrote is shown before it was checked, and nothing that a text or a model says is carried out or fetched.
 
-mod cost;
+pub(crate) mod cost;
 mod draft;
 mod passages;
 mod prompt;

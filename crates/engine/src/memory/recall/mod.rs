@@ -139,6 +139,9 @@ pub struct Hit {
     pub stored_at: DateTime<Utc>,
     /// The position of the chunk in the document, from 1, and the number of its chunks.
     pub part: (i32, i32),
+    /// The page of its file on which the chunk stands, and the page's own name.
+    pub page: Option<i32>,
+    pub page_label: Option<String>,
     /// Its address at its source, if that is known.
     pub source_url: Option<String>,
     /// The other documents with the same text, or nearly, newest first.
@@ -427,6 +430,8 @@ impl<'a> Asker<'a> {
             at: found.at,
             stored_at: found.stored_at,
             part: (found.ordinal + 1, found.n_chunks),
+            page: found.page,
+            page_label: found.page_label,
             source_url: found.url.filter(|url| is_web_address(url)),
             others: others.into_iter().map(other).collect(),
             score: ranked.fused.score,

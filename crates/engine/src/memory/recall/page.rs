@@ -139,6 +139,8 @@ mod tests {
                         at,
                         stored_at: at,
                         ordinal: 0,
+                        page: None,
+                        page_label: None,
                         n_chunks: 1,
                         url: None,
                         text: text.into(),

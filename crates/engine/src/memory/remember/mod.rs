@@ -19,7 +19,7 @@ mod write;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use domain::{DocumentId, Fault, Record, TenantId};
+use domain::{DocumentId, DocumentStatus, Fault, Record, TenantId};
 use store::Tx;
 use store::crash::{self, Point};
 use store::spend::Spent;
@@ -70,6 +70,8 @@ pub struct Remembered {
     pub n_embedded: usize,
     /// Some vectors are missing. The document is found by keyword, and an item in lane `embed` will make them.
     pub is_pending: bool,
+    /// How far its file is read. What comes without a file is complete.
+    pub status: DocumentStatus,
 }
 
 /// The outcome for a batch.

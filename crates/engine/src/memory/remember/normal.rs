@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use domain::{Record, text};
+use domain::text::{self, Chunk};
+use domain::{PageText, Record};
 use uuid::Uuid;
 
 /// A record with its normalised title and text.
@@ -10,7 +11,10 @@ pub(super) struct Normal {
     pub record: Record,
     pub title: Option<String>,
     pub text: String,
-    /// The hash of title and text.
+    /// The pages of its file that have text. The text is what is said before them, then theirs.
+    pages: Vec<PageText>,
+    before_pages: String,
+    /// The hash of title and text, and of where its pages are.
     pub sha256: [u8; 32],
 }
 
@@ -27,14 +31,45 @@ impl Normal {
             text::replace_nul_in(payload);
         }
         text::replace_nul_in(&mut record.source_metadata);
-        let sha256 = text::sha256(&format!("{}\0{text}", title.as_deref().unwrap_or_default()));
-        Self { record, title, text, sha256 }
+        let pages = pages(&mut record);
+        let before_pages = if pages.is_empty() { String::new() } else { text.clone() };
+        let mut hashed = format!("{}\0{text}", title.as_deref().unwrap_or_default());
+        for page in &pages {
+            let label = page.label.as_deref().unwrap_or_default();
+            hashed.push_str(&format!("\0{}\0{label}\0{}", page.number, page.text));
+        }
+        let said = [text].into_iter().filter(|text| !text.is_empty());
+        let text = said.chain(pages.iter().map(|page| page.text.clone())).collect::<Vec<_>>().join("\n\n");
+        Self { record, title, text, pages, before_pages, sha256: text::sha256(&hashed) }
+    }
+
+    /// Its text, cut into chunks, each with the page on which it stands.
+    pub fn chunks(&self) -> (Vec<Chunk>, Vec<Option<&PageText>>) {
+        if self.pages.is_empty() {
+            let chunks = text::chunks(&self.text);
+            let nowhere = vec![None; chunks.len()];
+            return (chunks, nowhere);
+        }
+        let texts = [self.before_pages.as_str()].into_iter().chain(self.pages.iter().map(|page| page.text.as_str()));
+        let placed = text::chunks_of_pages(texts).into_iter();
+        placed.map(|(nth, chunk)| (chunk, nth.checked_sub(1).and_then(|nth| self.pages.get(nth)))).unzip()
     }
 
     /// Identifies the document.
     pub fn key(&self) -> (Uuid, &str) {
         (self.record.source_id.0, &self.record.external_id)
     }
+}
+
+/// The pages of a record's file, normalised; those without text are left out.
+fn pages(record: &mut Record) -> Vec<PageText> {
+    let pages = std::mem::take(&mut record.pages).into_iter().filter(|_| !record.is_deleted);
+    let normal = pages.map(|page| PageText {
+        label: page.label.as_deref().map(text::normalise).filter(|label| !label.is_empty()),
+        text: text::normalise(&page.text),
+        ..page
+    });
+    normal.filter(|page| !page.text.is_empty()).collect()
 }
 
 /// The record of a batch that is written of a document.
@@ -111,6 +146,34 @@ mod tests {
         let batch = [record(one, "a", Some(3)), record(one, "a", None)];
         assert_eq!(winners(&batch, |_| None), [Winner { index: 1, version: Some(3) }]);
         assert_eq!(winners(&batch, |_| Some(5)), [Winner { index: 1, version: Some(5) }]);
+    }
+
+    #[test]
+    fn a_files_pages_are_its_text_and_each_chunk_knows_its_page() {
+        let page = |number, label: Option<&str>, text: &str| PageText {
+            number,
+            label: label.map(Into::into),
+            text: text.into(),
+        };
+        let of = |text: &str, pages| {
+            Normal::of(Record { pages, ..Record::new(SourceId::new(), "a", DocumentType::File, text) })
+        };
+        let normal =
+            of("An invoice.", vec![page(1, None, "One.\r\n"), page(2, None, " "), page(3, Some("Sums"), "Three.")]);
+        assert_eq!(normal.text, "An invoice.\n\nOne.\n\nThree.");
+        let (chunks, places) = normal.chunks();
+        let placed: Vec<(&str, Option<i32>)> = chunks
+            .iter()
+            .zip(&places)
+            .map(|(chunk, page)| (chunk.text.as_str(), page.map(|page| page.number)))
+            .collect();
+        assert_eq!(placed, [("An invoice.", None), ("One.", Some(1)), ("Three.", Some(3))]);
+        let moved = of("An invoice.", vec![page(1, None, "One."), page(2, Some("Sums"), "Three.")]);
+        assert_eq!(moved.text, normal.text);
+        assert_ne!(moved.sha256, normal.sha256, "the same words on another page are another text");
+        let plain = of("A note.", vec![]);
+        assert_eq!(plain.chunks().1, [None]);
+        assert_eq!(plain.sha256, text::sha256("\0A note."), "the hash of a text without pages stays what it was");
     }
 
     #[test]

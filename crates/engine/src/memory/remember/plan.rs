@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use domain::text::{self, Chunk};
-use domain::{DocumentId, DocumentStatus, Fault, Record, TenantId};
+use domain::{DocumentId, DocumentStatus, Fault, PageText, Record, TenantId};
 use store::memory::{Kept, Pointer, Seen, VectorTable, chunks, documents};
 use store::spend::Spent;
 use uuid::Uuid;
@@ -41,6 +41,8 @@ pub(super) struct Step<'a> {
     pub change: Change,
     pub lang: &'a str,
     pub chunks: Vec<Chunk>,
+    /// The page of each of `chunks`, if it is of a file that has pages.
+    pub places: Vec<Option<&'a PageText>>,
     /// The stored chunk that equals each of `chunks`, if any.
     pub kept: Vec<Option<Kept>>,
     /// Stored chunks that the document no longer has.
@@ -128,6 +130,7 @@ impl<'a> Plan<'a> {
                 n_chunks: step.chunks.len(),
                 n_embedded: if is_winner { step.n_embedded(vectors) } else { 0 },
                 is_pending: step.is_pending(vectors),
+                status: step.status(),
             });
         }
         Batch { records: outcomes, spent: self.spent(vectors) }
@@ -144,6 +147,7 @@ impl<'a> Step<'a> {
     ) -> Self {
         let change = change(seen.as_ref(), normal, is_label);
         let is_cut = matches!(change, Change::Created | Change::Updated);
+        let (chunks, places) = if is_cut { normal.chunks() } else { (Vec::new(), Vec::new()) };
         Self {
             normal,
             index: winner.index,
@@ -152,7 +156,8 @@ impl<'a> Step<'a> {
             seen,
             change,
             lang,
-            chunks: if is_cut { text::chunks(&normal.text) } else { Vec::new() },
+            chunks,
+            places,
             kept: Vec::new(),
             gone: Vec::new(),
         }
@@ -174,6 +179,13 @@ impl<'a> Step<'a> {
     fn chunks_without_vector(&self) -> impl Iterator<Item = &Chunk> {
         let lacks = |(_, kept): &(&Chunk, &Option<Kept>)| kept.as_ref().is_none_or(|kept| !kept.has_vector);
         self.chunks.iter().zip(&self.kept).filter(lacks).map(|(chunk, _)| chunk)
+    }
+
+    /// How far its file is read once the plan is written.
+    fn status(&self) -> DocumentStatus {
+        let is_awaited = self.normal.record.status == DocumentStatus::Pending;
+        let stored = self.seen.as_ref().map(|seen| seen.status);
+        stored.filter(|_| is_awaited && self.change == Change::Unchanged).unwrap_or(self.normal.record.status)
     }
 
     fn n_embedded(&self, vectors: &Vectors<'_>) -> usize {
@@ -238,6 +250,7 @@ mod tests {
             is_deleted,
             is_removed: false,
             blob_key: normal.record.blob_key,
+            status: DocumentStatus::Completed,
         }
     }
 

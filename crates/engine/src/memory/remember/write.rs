@@ -1,7 +1,7 @@
 //! Writes a plan in the caller's transaction, after comparing everything again under lock.
 
 use domain::text::Chunk;
-use domain::{ChunkId, DocumentType, Fault, Notice, Op, Record};
+use domain::{ChunkId, DocumentStatus, DocumentType, Fault, Notice, Op, Record};
 use store::Tx;
 use store::memory::documents::Same;
 use store::memory::{Moved, NewChunk, Seen, Stored, chunks, documents, mentions, removed};
@@ -12,6 +12,7 @@ use super::plan::{Plan, Step};
 use super::vectors::Vectors;
 use crate::lanes::embed::Embed;
 use crate::lanes::queue_of;
+use crate::lanes::read_file::ReadFile;
 
 /// The number of rows that one statement writes: a large file is written in slices, as each statement has its time limit.
 const SLICE: usize = 2_000;
@@ -57,6 +58,11 @@ pub(super) async fn write(
     if !pending.is_empty() {
         queue_of::<Embed>().send(tx, plan.tenant_id, &pending).await?;
     }
+    let unread: Vec<ReadFile> =
+        plan.steps.iter().filter(|step| is_unread(step)).map(|step| ReadFile { document_id: step.id }).collect();
+    if !unread.is_empty() {
+        queue_of::<ReadFile>().send(tx, plan.tenant_id, &unread).await?;
+    }
     // After the documents, as in lane `embed`: two transactions never wait for each other in a ring.
     vectors.settle(tx, &plan.spent(vectors)).await?;
     if let Some(also) = also {
@@ -67,6 +73,13 @@ pub(super) async fn write(
     let changed: Vec<Uuid> = written.chain(touched).collect();
     tx.notify_all(Notice::documents(plan.tenant_id, &changed, Op::Update));
     Ok(Written::All)
+}
+
+/// Whether a document has a file that nobody has been asked to read.
+fn is_unread(step: &Step<'_>) -> bool {
+    let record = &step.normal.record;
+    let is_new = matches!(step.change, Change::Created | Change::Updated);
+    is_new && record.status == DocumentStatus::Pending && record.blob_key.is_some()
 }
 
 /// Inserts new documents; `false` when somebody else inserted one of them first.
@@ -125,16 +138,17 @@ async fn write_chunks(
     for step in &plan.steps {
         gone.extend(&step.gone);
         let (document_id, title, lang) = (step.id, step.normal.title.as_deref(), step.lang);
-        for (ordinal, (chunk, kept)) in step.chunks.iter().zip(&step.kept).enumerate() {
+        for (ordinal, ((chunk, kept), place)) in step.chunks.iter().zip(&step.kept).zip(&step.places).enumerate() {
+            let place = place.map(|page| (page.number, page.label.as_deref()));
             let id = match kept {
                 Some(kept) => {
-                    moved.push(Moved { id: kept.id, ordinal, title, lang });
+                    moved.push(Moved { id: kept.id, ordinal, title, lang, place });
                     kept.id
                 }
                 None => {
                     let (id, Chunk { text, hash, occurrence }) = (ChunkId::new(), chunk);
                     let occurrence = *occurrence;
-                    new.push(NewChunk { id, document_id, ordinal, title, lang, text, hash, occurrence });
+                    new.push(NewChunk { id, document_id, ordinal, title, lang, text, hash, occurrence, place });
                     let vector = also.and_then(|also| also.get(chunk));
                     made_also.extend(vector.map(|vector| (id.0, document_id.0, vector)));
                     id.0
