@@ -18,6 +18,7 @@ pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;
 pub mod failures;
+pub mod files;
 pub mod forget;
 pub(crate) mod health;
 pub mod jobs;

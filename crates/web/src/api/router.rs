@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 use super::error::ApiError;
 use super::{
     activities, alerts, answer, assistants, channels, checks, clients, contacts, dead_letters, document_events,
-    documents, embed, events, failures, forget, health, jobs, keys, mail, mail_hooks, mailbox, memory, nodes, openapi,
-    people, queues, recordings, rest, schedules, search, searches, senders, sessions, sources, tenants, usage,
+    documents, embed, events, failures, files, forget, health, jobs, keys, mail, mail_hooks, mailbox, memory, nodes,
+    openapi, people, queues, recordings, rest, schedules, search, searches, senders, sessions, sources, tenants, usage,
     webhooks, workers,
 };
 use crate::app::App;
@@ -54,6 +54,10 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(documents::create).limited(Limit::Document))
         .routes(routes!(documents::one, documents::delete))
         .routes(routes!(documents::restore))
+        .routes(routes!(documents::read_again))
+        .routes(routes!(documents::pages))
+        .routes(routes!(files::fields))
+        .routes(routes!(files::say, files::withdraw))
         .routes(routes!(documents::deleted))
         .routes(routes!(queues::list))
         .routes(routes!(queues::items))
@@ -175,6 +179,8 @@ fn pages() -> Router<App> {
         .route("/documents/deleted", get(ui::deleted::show))
         .route("/documents/{id}", get(ui::document::show))
         .route("/documents/{id}/original", get(ui::document::original))
+        .route("/documents/{id}/read-again", post(ui::file_acts::read_again))
+        .route("/documents/{id}/fields/{action}", post(ui::file_acts::field))
         .route("/documents/{id}/delete", post(ui::deleted::delete))
         .route("/documents/{id}/restore", post(ui::deleted::restore))
         .route("/mail", get(ui::mail::show))
@@ -213,6 +219,7 @@ fn pages() -> Router<App> {
         .route("/connections/accounts/{id}/{action}", post(ui::source::act))
         .route("/connections/files", get(ui::files::show))
         .route("/connections/files", post(ui::files::add).limited(Limit::Document))
+        .route("/connections/files/one", post(ui::files::add_one).limited(Limit::Document))
         .route("/oauth/{provider}/authorize", get(ui::oauth::authorize))
         .route("/oauth/{provider}/callback", get(ui::oauth::callback).limited(Limit::Connect))
         .route("/jobs/{id}", get(ui::job::show))

@@ -80,6 +80,10 @@ pub(crate) struct Hit {
     /// The position of the chunk in the document, from 1.
     part: i32,
     n_parts: i32,
+    /// The page, sheet or slide of its file on which that part stands.
+    page: Option<i32>,
+    /// That page's own name: a sheet's, a slide's title, a file's in an archive.
+    page_label: Option<String>,
     /// The number of documents with this text, or nearly; 1: it alone. This one is the newest.
     copies: usize,
     /// The others, newest first.
@@ -362,6 +366,8 @@ impl Hit {
             source_url: hit.source_url,
             part: hit.part.0,
             n_parts: hit.part.1,
+            page: hit.page,
+            page_label: hit.page_label,
             copies: hit.others.len() + 1,
             others: hit.others.into_iter().map(other).collect(),
             document_id: hit.document_id,

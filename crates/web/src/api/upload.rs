@@ -29,7 +29,7 @@ pub(crate) struct NewDocument {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only described: multipart is read field by field")]
 pub(crate) struct NewFile {
-    /// Text, markdown or html, as its type or its name's ending says.
+    /// A file of any kind. Text, markdown and html are read at once, others by a worker.
     #[schema(format = Binary, value_type = String)]
     file: Vec<u8>,
     title: Option<String>,

@@ -265,6 +265,150 @@ if (opened) {
   opened.showModal();
 }
 
+// ---- a page or a chunk that is folded opens where a link leads to it
+const unfold = () => {
+  const target = /^#(page-\d+|c-[\w-]+)$/.test(location.hash) && document.querySelector(location.hash);
+  const fold = target && target.closest("details");
+  if (!fold || fold.open) return;
+  fold.open = true;
+  target.scrollIntoView();
+};
+unfold();
+addEventListener("hashchange", unfold);
+
+// ---- files that are dropped are sent at once, chosen ones by the button: each by itself, and its line says how far it is. Without this script the form
+// is sent.
+const form = document.querySelector("form[data-drop]");
+if (form) {
+  const lines = document.getElementById("uploads");
+  const said = document.querySelector(".flash");
+  const queue = [];
+  let nUnderWay = 0;
+  let nAdded = 0;
+  let isAllRead = true;
+  form.classList.add("drop");
+  form.querySelector(".invitation").hidden = false;
+
+  const lineOf = (name) => {
+    const line = document.createElement("li");
+    const parts = ["span", "progress", "span"].map((kind) => line.appendChild(document.createElement(kind)));
+    const [title, bar, words] = parts;
+    title.className = "title outside";
+    title.textContent = name;
+    bar.max = 1;
+    bar.value = 0;
+    bar.setAttribute("aria-label", `${name} is sent`);
+    words.className = "fine";
+    words.setAttribute("role", "status");
+    lines.prepend(line);
+    return { line, title, bar, words };
+  };
+  // The last word about a file. One that was not added can be sent again, if that may help.
+  const settle = ({ line, bar, words }, tone, text, again) => {
+    bar.remove();
+    line.className = tone;
+    words.textContent = text;
+    if (!again) return;
+    const button = line.appendChild(document.createElement("button"));
+    button.type = "button";
+    button.textContent = "Try again";
+    button.addEventListener("click", () => {
+      line.remove();
+      add([again]);
+    });
+  };
+  const post = (file, bar) =>
+    new Promise((resolve) => {
+      const body = new FormData();
+      body.append("csrf", form.elements.csrf.value);
+      body.append("file", file);
+      const request = new XMLHttpRequest();
+      request.open("POST", form.dataset.drop);
+      request.setRequestHeader("Accept", "application/json");
+      request.responseType = "json";
+      request.upload.onprogress = (sent) => {
+        if (sent.lengthComputable) bar.value = sent.loaded / sent.total;
+      };
+      request.onloadend = () => resolve(request);
+      request.send(body);
+    });
+  const send = async ({ file, ...parts }) => {
+    let answer;
+    for (let tries = 0; tries < 20; tries += 1) {
+      parts.words.textContent = "Being sent";
+      answer = await post(file, parts.bar);
+      if (![429, 503].includes(answer.status)) break;
+      parts.words.textContent = "Waits for its turn";
+      const secs = Math.min(Number(answer.getResponseHeader("Retry-After")) || 2, 10);
+      await new Promise((resolve) => setTimeout(resolve, 1000 * secs));
+    }
+    const told = answer.response;
+    if (answer.status !== 200 || !told?.href) {
+      const why = told?.detail ?? told?.title ?? (answer.status === 0 ? "the connection broke off" : `the server answered ${answer.status}`);
+      settle(parts, "bad", `It was not added: ${why}`, answer.status === 400 || answer.status === 409 ? null : file);
+      return;
+    }
+    const link = document.createElement("a");
+    link.href = told.href;
+    link.textContent = parts.title.textContent;
+    parts.title.replaceChildren(link);
+    nAdded += 1;
+    isAllRead &&= told.is_read;
+    settle(parts, "good", told.is_known ? "It is here already" : "Added");
+    if (!told.is_known) parts.line.dataset.href = told.href; // its line in the list below takes over
+    dispatchEvent(new Event("stale"));
+  };
+  const work = async () => {
+    while (queue.length > 0 && nUnderWay < 2) {
+      nUnderWay += 1;
+      send(queue.shift()).finally(() => {
+        nUnderWay -= 1;
+        work();
+      });
+    }
+    if (nUnderWay > 0 || nAdded === 0) return;
+    said.textContent = isAllRead ? form.dataset.added : form.dataset.awaited;
+    [nAdded, isAllRead] = [0, true];
+  };
+  const add = (files) => {
+    for (const file of files) {
+      const parts = lineOf(file.name);
+      if (file.size > Number(form.dataset.most)) settle(parts, "bad", "It was not added: it is too large");
+      else queue.push({ file, ...parts });
+    }
+    work();
+  };
+  form.addEventListener("submit", (submit) => {
+    submit.preventDefault();
+    add([...form.elements.file.files]);
+    form.elements.file.value = "";
+  });
+  form.addEventListener("click", (click) => {
+    if (!click.target.closest("input, button, a")) form.elements.file.click();
+  });
+  const hasFiles = (drag) => drag.dataTransfer?.types.includes("Files");
+  addEventListener("dragover", (drag) => {
+    if (!hasFiles(drag)) return;
+    drag.preventDefault(); // or the browser opens what is dropped
+    form.classList.add("over");
+  });
+  addEventListener("dragleave", (drag) => drag.relatedTarget ?? form.classList.remove("over"));
+  addEventListener("drop", (drop) => {
+    if (!hasFiles(drop)) return;
+    drop.preventDefault();
+    form.classList.remove("over");
+    const items = [...drop.dataTransfer.items].filter((item) => item.kind === "file");
+    const folders = items.filter((item) => item.webkitGetAsEntry?.()?.isDirectory);
+    for (const folder of folders) settle(lineOf(folder.webkitGetAsEntry().name), "bad", "A folder is not added: drop the files in it");
+    add(items.filter((item) => !folders.includes(item)).map((item) => item.getAsFile()).filter(Boolean));
+  });
+  addEventListener("renewed", () => {
+    const known = new Set([...document.querySelectorAll("#live-files > [data-key]")].map((row) => row.dataset.key));
+    for (const line of [...lines.children]) if (known.has(line.dataset.href)) line.remove();
+  });
+  addEventListener("beforeunload", (leave) => nUnderWay > 0 && leave.preventDefault());
+}
+
 // ---- the Add menu closes like a menu; without this script it is a fold
 addEventListener("click", (click) => {
   for (const menu of document.querySelectorAll("details.add[open]")) {
@@ -405,6 +549,7 @@ if (state && document.querySelector("[data-live]")) {
       wanted = null;
       showCopiers();
       tellAges();
+      dispatchEvent(new Event("renewed"));
       if (source && source.readyState === EventSource.OPEN) say("live", "Live");
     } catch {
       say(navigator.onLine ? "reconnecting" : "offline", navigator.onLine ? "Reconnecting…" : "Offline");
@@ -421,6 +566,8 @@ if (state && document.querySelector("[data-live]")) {
       load();
     }, Math.max(300, last + 1000 - Date.now()));
   };
+
+  addEventListener("stale", plan);
 
   let source = null;
   const listen = () => {

@@ -1,4 +1,4 @@
-//! One document and where it comes from: the original, its text, its chunks, and what happened to it.
+//! One document and where it comes from: the original, its file, its text, its chunks, and what happened to it.
 
 use askama::Template;
 use axum::body::Bytes;
@@ -7,8 +7,10 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_T
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
 use domain::shown::{bytes, clipped, number, plural, shown, shown_lines};
+use domain::text::has_nul;
 use domain::{ActivityId, BlobKey, DocumentId, DocumentType, ProcessingStatus, Scope, hex};
 use engine::documents::{self, Chunk, WholeDocument};
+use engine::files;
 use engine::pull::words::facts::document_type;
 use serde_json::Value;
 use store::activities::{self, Activity, Payload};
@@ -16,9 +18,12 @@ use store::memory::Document;
 use uuid::Uuid;
 
 use super::deleted::DoneQuery;
+use super::fields::{self, FieldLine};
+use super::file::{self, FilePart, PagesPart};
+use super::file_acts::ShownQuery;
 use super::layout::Layout;
 use super::text::{Badge, When};
-use super::{Visitor, html};
+use super::{Visitor, html, reading};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query};
 use crate::app::App;
@@ -37,13 +42,16 @@ struct DocumentPage {
     layout: Layout,
     title: String,
     badge: Badge,
-    story: &'static str,
+    story: String,
     flash: &'static str,
     /// Where its form goes: it can be deleted, or let in again.
     delete_href: Option<String>,
     restore_href: Option<String>,
     /// It is of an activity, which stays.
     is_activity: bool,
+    /// Its file may be read again, and its fields corrected.
+    may_act: bool,
+    id: Uuid,
     csrf: String,
     facts: Vec<Fact>,
     /// The page of the message that it is.
@@ -56,6 +64,10 @@ struct DocumentPage {
     is_live: bool,
     original: Original,
     metadata: String,
+    file: Option<FilePart>,
+    fields: Vec<FieldLine>,
+    /// Its text page by page, if its file has pages.
+    pages: Option<PagesPart>,
     text: String,
     text_size: String,
     is_text_long: bool,
@@ -65,10 +77,10 @@ struct DocumentPage {
     steps: Vec<Step>,
 }
 
-struct Fact {
-    label: &'static str,
-    text: String,
-    times: Vec<When>,
+pub(super) struct Fact {
+    pub label: &'static str,
+    pub text: String,
+    pub times: Vec<When>,
 }
 
 struct Original {
@@ -102,18 +114,27 @@ pub(crate) async fn show(
     visitor: Visitor,
     Path(id): Path<Uuid>,
     Query(query): Query<DoneQuery>,
+    Query(shown): Query<ShownQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let WholeDocument { document, chunks, n_embedded } =
         documents::whole(&app.env, &visitor, DocumentId(id), MOST_CHUNKS).await?;
     let (activity, payload) = load_activity(&app, &visitor, &document).await?;
     let original = load_original(&app, &visitor, &document, payload).await?;
+    let told = files::told(&app.env, &visitor, &document).await?;
+    let pages = match &told {
+        Some(told) => file::pages(&app, &visitor, &document, told, shown.page).await?,
+        None => None,
+    };
     let client = super::search::clients_of(&app, &visitor, &[document.id]).await?.remove(&document.id);
     let (now, title) = (app.env.clock.now(), title(&document));
     let is_settled = activity
         .as_ref()
         .is_none_or(|a| matches!(a.processing_status, ProcessingStatus::Completed | ProcessingStatus::Failed));
     let n_chars = document.text.chars().count();
-    let (badge, story) = state(&document);
+    let (badge, story) = file::story(&document, told.as_ref()).unwrap_or_else(|| {
+        let (badge, story) = state(&document);
+        (badge, story.to_owned())
+    });
     let n_chunks = i64::from(document.n_chunks);
     let (may_act, is_removed) =
         (visitor.may(Scope::Write) && !visitor.csrf().is_empty(), document.removed_at.is_some());
@@ -123,16 +144,25 @@ pub(crate) async fn show(
         title,
         badge,
         story,
-        flash: query.done.in_words(),
+        flash: [query.done.in_words(), shown.done.in_words()]
+            .into_iter()
+            .find(|words| !words.is_empty())
+            .unwrap_or_default(),
         delete_href: may_delete.then(|| format!("/documents/{id}/delete")),
         restore_href: (may_act && is_removed).then(|| format!("/documents/{id}/restore")),
         is_activity: is_activity(&document),
+        may_act,
+        id,
         csrf: visitor.csrf(),
         facts: facts(&document, now),
         mail: super::mail::page_of(&document.document_type, document.id),
         client,
         is_deleted: document.deleted_at.is_some(),
-        is_live: document.deleted_at.is_none() && (document.is_pending() || !is_settled),
+        is_live: document.deleted_at.is_none()
+            && (document.is_pending() || !is_settled || reading::is_under_way(document.status)),
+        file: told.as_ref().map(|told| FilePart::new(&document, told, now)),
+        fields: told.as_ref().map(|told| fields::lines(id, &told.fields, now)).unwrap_or_default(),
+        pages,
         original,
         metadata: pretty(&document.source_metadata),
         text: shown_lines(&cut(&document.text, MOST_TEXT_CHARS)),
@@ -232,7 +262,10 @@ async fn load_original(
             None => format!("The request as it came {from}"),
         };
         let facts = vec![bytes(size), format!("sha256 {key}")];
-        return Ok(Original { what, facts, body: body.map(|body| readable(&body)).unwrap_or_default(), href });
+        // The bytes of a PDF are nothing to look at: its pages are.
+        let is_shown = |body: &Bytes| is_activity(document) || is_text(body);
+        let body = body.filter(is_shown).map(|body| readable(&body)).unwrap_or_default();
+        return Ok(Original { what, facts, body, href });
     }
     Ok(match &document.raw_payload {
         Some(payload) if is_activity(document) => {
@@ -431,6 +464,10 @@ fn readable(body: &[u8]) -> String {
     }
 }
 
+fn is_text(body: &[u8]) -> bool {
+    std::str::from_utf8(body).is_ok_and(|text| !has_nul(text))
+}
+
 /// A value as indented JSON; empty for an empty value.
 fn pretty(value: &Value) -> String {
     match value {
@@ -461,6 +498,7 @@ mod tests {
         assert_eq!(readable(b"plain \xff\x1b[31m"), "plain \u{fffd}␛[31m");
         assert_eq!(readable("<script>\u{202e}".as_bytes()), "<script>⟨U+202E⟩");
         assert_eq!(pretty(&serde_json::json!({})), "");
+        assert!(is_text(b"caf\xc3\xa9") && !is_text(b"caf\xe9") && !is_text(b"%PDF\0"));
     }
 
     #[test]

@@ -1,20 +1,21 @@
-//! Documents: everything that is remembered, the newest first, by source and type.
+//! Documents: everything that is remembered, the newest first, by source, type, and how far a file is read.
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use domain::SourceId;
 use domain::shown::{clipped, counted, number};
+use domain::{DocumentStatus, SourceId};
 use engine::documents;
 use engine::pull::words::facts::type_in_words;
 use serde::Deserialize;
+use store::files;
 use store::memory::documents::Wanted;
 use store::memory::{Totals, documents as stored};
 use store::queue::MOST_COUNTED;
 use uuid::Uuid;
 
-use super::flow::NewestRow;
 use super::layout::Layout;
+use super::reading::{self, ReadRow, state_in_words};
 use super::{Visitor, html};
 use crate::api::error::ApiError;
 use crate::api::extract::{Query, blank_is_none};
@@ -27,10 +28,15 @@ const PAGE: i64 = 50;
 #[template(path = "documents.html")]
 struct DocumentsPage {
     layout: Layout,
-    rows: Vec<NewestRow>,
+    rows: Vec<ReadRow>,
     count: String,
     sources: Vec<Choice>,
     types: Vec<Choice>,
+    states: Vec<Choice>,
+    /// Files that are not read: their states and numbers, as links.
+    unread: Vec<(String, String)>,
+    /// The fields of papers as files; none before the first.
+    exports: Option<String>,
     /// Something is filtered.
     is_narrow: bool,
     newest: Option<String>,
@@ -51,6 +57,8 @@ pub(crate) struct DocumentsQuery {
     #[serde(default, deserialize_with = "blank_is_none")]
     r#type: Option<String>,
     #[serde(default, deserialize_with = "blank_is_none")]
+    status: Option<DocumentStatus>,
+    #[serde(default, deserialize_with = "blank_is_none")]
     before: Option<Uuid>,
 }
 
@@ -62,24 +70,29 @@ pub(crate) async fn show(
     let wanted = Wanted {
         source_id: query.source.map(SourceId),
         document_type: query.r#type.as_deref(),
+        status: query.status,
         before: query.before,
         limit: PAGE,
     };
-    let is_narrow = query.source.is_some() || query.r#type.is_some();
+    let is_narrow = query.source.is_some() || query.r#type.is_some() || query.status.is_some();
     let (listed, next) = documents::list(&app.env, &visitor, wanted).await?;
     let loaded = app.env.db.read(&visitor, async |tx| {
         let totals = match is_narrow {
             true => Totals { documents: stored::count(tx, wanted).await?, pending: 0 },
             false => stored::totals(tx).await?,
         };
-        Ok((totals, stored::types(tx).await?, store::sources::all(tx).await?))
+        let (by_status, has_fields) = (files::by_status(tx).await?, files::all_fields::is_any(tx).await?);
+        Ok((totals, stored::types(tx).await?, store::sources::all(tx).await?, by_status, has_fields))
     });
-    let (totals, types, sources) = loaded.await?;
+    let (totals, types, sources, by_status, has_fields) = loaded.await?;
     let now = app.env.clock.now();
     html(&DocumentsPage {
         layout: Layout::new(&visitor, now, "Documents", HERE),
-        rows: listed.iter().map(|listed| NewestRow::remembered(listed, now)).collect(),
+        rows: reading::rows(&app, &visitor, &listed, now).await?,
         count: count(totals),
+        states: states(query.status),
+        unread: unread(&by_status),
+        exports: has_fields.then(|| exports(&query)),
         sources: sources
             .iter()
             .map(|source| Choice {
@@ -102,6 +115,38 @@ pub(crate) async fn show(
     })
 }
 
+/// The states that the filter offers, and the chosen one where it is another.
+fn states(chosen: Option<DocumentStatus>) -> Vec<Choice> {
+    use DocumentStatus::{Completed, Failed, Pending, Skipped, Transcribing};
+    let mut offered = vec![Pending, Transcribing, Completed, Skipped, Failed];
+    offered.extend(chosen.filter(|chosen| !offered.contains(chosen)));
+    let choice = |status: DocumentStatus| Choice {
+        value: status.to_string(),
+        label: state_in_words(status).to_owned(),
+        is_chosen: chosen == Some(status),
+    };
+    offered.into_iter().map(choice).collect()
+}
+
+/// Links to the files that are not read, what needs a person first: "Failed 2".
+fn unread(by_status: &[(String, i64)]) -> Vec<(String, String)> {
+    use DocumentStatus::{Classifying, Extracting, Failed, Pending, Skipped, Transcribing};
+    let link = |status: DocumentStatus| {
+        let (_, n) = by_status.iter().find(|(word, n)| word == status.as_str() && *n > 0)?;
+        Some((format!("{HERE}?status={status}"), format!("{} {}", state_in_words(status), number(*n))))
+    };
+    [Failed, Skipped, Transcribing, Extracting, Classifying, Pending].into_iter().filter_map(link).collect()
+}
+
+/// The address of the fields of papers, without the form in which they come.
+fn exports(query: &DocumentsQuery) -> String {
+    let narrow = DocumentsQuery { status: None, before: None, ..query.clone() };
+    let asked = address(&narrow, None);
+    let (_, fields) = asked.split_once('?').unwrap_or_default();
+    let joint = if fields.is_empty() { "" } else { "&" };
+    format!("/api/v1/documents/fields?{fields}{joint}format=")
+}
+
 fn count(totals: Totals) -> String {
     match totals.documents {
         1 => "1 document".into(),
@@ -116,6 +161,7 @@ fn address(query: &DocumentsQuery, before: Option<Uuid>) -> String {
     let fields = [
         query.source.map(|id| format!("source={id}")),
         query.r#type.as_deref().map(|kind| format!("type={}", encoded(kind))),
+        query.status.map(|status| format!("status={status}")),
         before.map(|id| format!("before={id}")),
     ];
     let fields: Vec<String> = fields.into_iter().flatten().collect();
@@ -134,6 +180,35 @@ mod tests {
             address(&query, Some(Uuid::nil())),
             format!("/documents?type=hubspot%2Edeal%26x&before={}", Uuid::nil())
         );
+        let failed = DocumentsQuery { status: Some(DocumentStatus::Failed), ..query };
+        assert_eq!(address(&failed, None), "/documents?type=hubspot%2Edeal%26x&status=failed");
+        assert_eq!(exports(&failed), "/api/v1/documents/fields?type=hubspot%2Edeal%26x&format=");
+        assert_eq!(exports(&DocumentsQuery::default()), "/api/v1/documents/fields?format=");
+    }
+
+    #[test]
+    fn files_that_are_not_read_are_counted_by_state() {
+        let of = |given: &[(&str, i64)]| -> Vec<String> {
+            let by_status: Vec<(String, i64)> = given.iter().map(|(word, n)| ((*word).to_owned(), *n)).collect();
+            unread(&by_status).into_iter().map(|(href, words)| format!("{words} {href}")).collect()
+        };
+        assert_eq!(of(&[("completed", 70), ("pending", 0)]), [] as [&str; 0]);
+        assert_eq!(
+            of(&[("completed", 70), ("failed", 2), ("odd", 9), ("skipped", 5_000), ("transcribing", 1)]),
+            [
+                "Failed 2 /documents?status=failed",
+                "Skipped 5,000 /documents?status=skipped",
+                "Being read 1 /documents?status=transcribing"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_filter_offers_the_usual_states_and_the_chosen_one() {
+        let of = |chosen| states(chosen).into_iter().map(|choice| (choice.value, choice.is_chosen)).collect::<Vec<_>>();
+        assert_eq!(of(None).len(), 5);
+        assert_eq!(of(Some(DocumentStatus::Extracting))[5], ("extracting".to_owned(), true));
+        assert_eq!(of(Some(DocumentStatus::Failed))[4], ("failed".to_owned(), true));
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn line(activity: &Activity) -> String {
 }
 
 /// A cell in quotation marks. What a spreadsheet would take for a formula is text: a sender may have written it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let guard =
         if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t', '\r', '\n']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))

@@ -12,6 +12,7 @@ use engine::searches::SavedSearch;
 use store::memory::Sort;
 use uuid::Uuid;
 
+use super::file;
 use super::search::address;
 use super::text::When;
 use crate::api::search::{Moment, SearchQuery};
@@ -148,17 +149,36 @@ fn facet_lists(facets: &Facets, query: &SearchQuery) -> Vec<FacetList> {
         .collect()
 }
 
+/// Where in the document the hit is: its page, else which of several parts.
+fn place(hit: &Hit) -> String {
+    match (&hit.page_label, hit.page, hit.part) {
+        (Some(label), ..) => clipped(label, 60),
+        (None, Some(page), _) => format!("page {}", number(page.into())),
+        (None, None, (nth, n)) if n > 1 => format!("part {nth} of {n}"),
+        _ => String::new(),
+    }
+}
+
+/// Where the document's page shows it: at the page of its file, else at its chunk.
+fn address_of(hit: &Hit) -> String {
+    match hit.page {
+        Some(page) => file::address(hit.document_id, page),
+        None => format!("/documents/{}#c-{}", hit.document_id, hit.chunk_id),
+    }
+}
+
 impl HitCard {
     fn new(hit: Hit, view: &View<'_>) -> Self {
         let client = view.clients.get(&hit.document_id).cloned();
         // A client's own text is its page in few words.
         let (href, client) = match client {
             Some(page) if hit.document_type == DocumentType::Client => (page, None),
-            client => (format!("/documents/{}#c-{}", hit.document_id, hit.chunk_id), client),
+            client => (address_of(&hit), client),
         };
         let activity = domain::ActivityId::from_external_id(&hit.external_id)
             .filter(|_| matches!(hit.document_type, DocumentType::Activity(_)));
         let n = hit.others.len();
+        let place = place(&hit);
         Self {
             href,
             client,
@@ -169,10 +189,7 @@ impl HitCard {
             kind: clipped(&document_type(&hit.document_type), 60),
             source: clipped(&hit.source_name, 60),
             at: When::new(hit.at, view.now),
-            place: match hit.part {
-                (nth, n) if n > 1 => format!("part {nth} of {n}"),
-                _ => String::new(),
-            },
+            place,
             is_new: view.saved.is_some_and(|saved| hit.stored_at > saved.seen_at),
             snippet: hit.snippet.into_iter().map(|part| Part { text: shown(&part.text), ..part }).collect(),
             why: shown(&capitalised(&hit.why)),
@@ -222,6 +239,8 @@ mod tests {
             at: DateTime::UNIX_EPOCH,
             stored_at: DateTime::UNIX_EPOCH,
             part: (1, 1),
+            page: None,
+            page_label: None,
             source_url: None,
             others: Vec::new(),
             score: 1.0,
@@ -251,6 +270,18 @@ mod tests {
         assert_eq!((made.place.as_str(), made.times.as_str()), ("", ""));
         let part = card(Hit { part: (3, 12), ..hit(None, "note") }, &[]);
         assert_eq!(part.place, "part 3 of 12");
+    }
+
+    #[test]
+    fn a_result_in_a_file_leads_to_its_page_and_says_which() {
+        let of = |page, label: Option<&str>| {
+            let page_label = label.map(str::to_owned);
+            let made = card(Hit { page: Some(page), page_label, part: (9, 12), ..hit(None, "file") }, &[]);
+            (made.place, made.href.split_once("0001").expect("an id").1.to_owned())
+        };
+        assert_eq!(of(7, None), ("page 7".into(), "#page-7".into()));
+        assert_eq!(of(2, Some("Prices")), ("Prices".into(), "#page-2".into()));
+        assert_eq!(of(1_350, None), ("page 1,350".into(), "?page=1350#page-1350".into()));
     }
 
     #[test]

@@ -63,6 +63,8 @@ fn output() -> (Value, &'static [&'static str]) {
             "similarity": { "type": "number", "description": "How close it is in meaning, up to 1" },
             "part": { "type": "integer", "description": "The part of it that matched; give it to get_document" },
             "n_parts": { "type": "integer", "description": "The number of its parts" },
+            "file_page": { "type": "integer", "description": "The page, sheet or slide of its file that has that part" },
+            "file_page_name": text("That page's own name"),
             "link": text("Where a person opens it: cite this"),
             "page": text("Its page in this memory"),
             "copies": { "type": "integer", "description": "Documents with this text, or nearly" },
@@ -129,6 +131,10 @@ struct Shown {
     similarity: Option<f64>,
     part: i32,
     n_parts: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_page: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_page_name: Option<String>,
     link: String,
     page: String,
     copies: usize,
@@ -197,6 +203,8 @@ fn shown(asking: &Asking, hit: Hit) -> Shown {
         similarity: hit.similarity.map(round),
         part: hit.part.0,
         n_parts: hit.part.1,
+        file_page: hit.page,
+        file_page_name: hit.page_label,
         link: link(config, hit.document_id, hit.source_url.as_deref()),
         page: page_url(config, hit.document_id),
         copies: hit.others.len() + 1,
