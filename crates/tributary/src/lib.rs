@@ -8,6 +8,10 @@ use std::process::ExitCode;
 
 /// Runs the program with this process's arguments, until it ends.
 pub fn main() -> ExitCode {
+    // Before anything is read but this word: the process that parses foreign files has no settings, and soon no rights.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "read") {
+        return reader::run();
+    }
     end_with_the_reader();
     // Two threads of work are plenty for a program that waits for a database; fewer stacks keep it small.
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8));

@@ -1,15 +1,18 @@
-//! `tributary document`: lists, shows and deletes remembered documents.
+//! `tributary document`: lists, shows, corrects and deletes remembered documents.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use domain::shown::{clipped, relative, shown, shown_lines};
-use domain::{Caller, DocumentId, SourceId};
+use domain::reading::Step;
+use domain::shown::{clipped, dollars, plural, relative, shown, shown_lines};
+use domain::{Caller, DocumentId, DocumentStatus, SourceId};
 use engine::pull::words::facts::document_type;
-use engine::{Config, Env, documents};
+use engine::{Config, Env, documents, files};
+use store::files::fields::FieldRow;
 use store::memory::Listed;
 use store::memory::documents::Wanted;
 use store::memory::removed::Removed;
+use web::api::documents::FileField;
 
 use super::pick::{Choice, Kind, pick};
 use super::search::any_source;
@@ -38,6 +41,9 @@ enum Command {
         /// Only documents of this type, for example note.
         #[arg(long = "type")]
         kind: Option<String>,
+        /// Only documents with a file that is read so far: pending, transcribing, completed, skipped, failed …
+        #[arg(long)]
+        status: Option<DocumentStatus>,
         /// The largest number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
         limit: i64,
@@ -46,6 +52,53 @@ enum Command {
     Show {
         /// Its id, the beginning of it, its title, or its name at its source.
         document: String,
+    },
+    /// Have a document's file read again: also one that was skipped, or failed.
+    Retry {
+        /// Its id, the beginning of it, its title, or its name at its source.
+        document: String,
+        /// From its bytes (transcribe), or only its fields (extract).
+        #[arg(long, default_value = "transcribe")]
+        from: Step,
+    },
+    /// List the fields of a document's paper: an invoice's number, a contract's parties.
+    Fields {
+        /// Its id, the beginning of it, its title, or its name at its source.
+        document: String,
+    },
+    /// Say what a field of a document's paper is. It stays when the file is read again.
+    Correct {
+        /// Its id, the beginning of it, its title, or its name at its source.
+        document: String,
+        /// The field's name, for example total.
+        field: String,
+        /// Its value, for example "805.00 EUR" or 2026-03-09.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// Which of several fields of this name, from 1.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=10_000))]
+        nth: i32,
+    },
+    /// Take back what a person said about a field. What stands in the file is looked for again.
+    Withdraw {
+        /// Its id, the beginning of it, its title, or its name at its source.
+        document: String,
+        /// The field's name, for example total.
+        field: String,
+        /// Which of several fields of this name, from 1.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=10_000))]
+        nth: i32,
+    },
+    /// Have all files of a source, or all files, read again. Says first how many that are, and what it costs.
+    Redo {
+        /// From their bytes (transcribe), or only their fields (extract).
+        #[arg(long)]
+        step: Step,
+        /// Only documents of this source, by name or id.
+        #[arg(long)]
+        source: Option<String>,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Delete a document. Search does not find it any more, and it stays deleted when its source sends it again.
     Delete {
@@ -68,12 +121,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let caller = caller(&env, args.shared.tenant.as_deref()).await?;
     let now = env.clock.now();
     match args.command {
-        Command::List { source, kind, limit } => {
+        Command::List { source, kind, status, limit } => {
             let source_id = match source {
                 Some(text) => Some(SourceId(any_source(&env, &caller, "source", &text, |_| true).await?)),
                 None => None,
             };
-            let wanted = Wanted { source_id, document_type: kind.as_deref(), before: None, limit };
+            let wanted = Wanted { source_id, document_type: kind.as_deref(), status, before: None, limit };
             let listed = documents::list(&env, &caller, wanted).await?;
             if args.shared.json {
                 print_json(&web::api::documents::Documents::from(listed))?;
@@ -96,9 +149,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Show { document } => {
             let id = id_of(&env, &caller, &document).await?;
-            let missing = || format!("there is no document {id}\n\nhint: `tributary document list` shows the newest");
             let whole = documents::whole(&env, &caller, id, if args.shared.json { i64::MAX } else { 0 }).await;
-            let whole = whole.map_err(|error| hinted(error, missing))?;
+            let whole = whole.map_err(|error| hinted(error, || missing(id)))?;
             if args.shared.json {
                 print_json(&web::api::documents::Document::from(whole))?;
                 return Ok(ExitCode::SUCCESS);
@@ -130,10 +182,63 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 println!("\n{}", shown_lines(&document.text));
             }
         }
+        Command::Retry { document, from } => {
+            let id = id_of(&env, &caller, &document).await?;
+            files::again(&env, &caller, id, from).await.map_err(|error| hinted(error, || missing(id)))?;
+            println!("its file will be read again; `tributary document show {id}` says how far it is");
+        }
+        Command::Fields { document } => {
+            let id = id_of(&env, &caller, &document).await?;
+            let whole = documents::whole(&env, &caller, id, 0).await.map_err(|error| hinted(error, || missing(id)))?;
+            let told = files::told(&env, &caller, &whole.document).await?;
+            let fields = told.map(|told| told.fields).unwrap_or_default();
+            if args.shared.json {
+                print_json(&fields.into_iter().map(FileField::from).collect::<Vec<_>>())?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            table::print(
+                &["field", "nth", "value", "page", "state", "why"],
+                &fields.iter().map(field_row).collect::<Vec<_>>(),
+            );
+        }
+        Command::Correct { document, field, value, nth } => {
+            let id = id_of(&env, &caller, &document).await?;
+            let said = files::say(&env, &caller, id, &field, nth - 1, &value).await;
+            let said = said.map_err(|error| hinted(error, || missing(id)))?;
+            println!("{} is now {}", said.name, shown(&said.value));
+        }
+        Command::Withdraw { document, field, nth } => {
+            let id = id_of(&env, &caller, &document).await?;
+            let missing = || {
+                format!(
+                    "nobody said anything about {} of document {id}\n\nhint: `tributary document fields {id}` lists its fields",
+                    shown(&field)
+                )
+            };
+            files::withdraw(&env, &caller, id, &field, nth - 1).await.map_err(|error| hinted(error, missing))?;
+            println!("withdrawn; what stands in the file is looked for again");
+        }
+        Command::Redo { step, source, consent } => {
+            let source_id = match source {
+                Some(text) => Some(SourceId(any_source(&env, &caller, "source", &text, |_| true).await?)),
+                None => None,
+            };
+            let estimate = files::estimate(&env, &caller, source_id).await?;
+            eprintln!(
+                "{} of {} will be read again. That costs {}.",
+                plural(estimate.documents, "file", "files"),
+                plural(estimate.pages, "page", "pages"),
+                dollars(estimate.cost_micros)
+            );
+            if estimate.documents == 0 || !consent.given("Read them again?")? {
+                return Ok(ExitCode::FAILURE);
+            }
+            let n = files::again_all(&env, &caller, source_id, step).await?;
+            println!("{} will be read again", plural(i64::try_from(n).unwrap_or(i64::MAX), "file", "files"));
+        }
         Command::Delete { document, consent } => {
             let id = id_of(&env, &caller, &document).await?;
-            let missing = || format!("there is no document {id}\n\nhint: `tributary document list` shows the newest");
-            let whole = documents::whole(&env, &caller, id, 0).await.map_err(|error| hinted(error, missing))?;
+            let whole = documents::whole(&env, &caller, id, 0).await.map_err(|error| hinted(error, || missing(id)))?;
             let named = whole.document.title.unwrap_or(whole.document.external_id);
             eprintln!(
                 "document {} ({id}) will be deleted, and stays deleted when its source sends it again.",
@@ -142,7 +247,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             if !consent.given("Delete it?")? {
                 return Ok(ExitCode::FAILURE);
             }
-            documents::delete(&env, &caller, id).await.map_err(|error| hinted(error, missing))?;
+            documents::delete(&env, &caller, id).await.map_err(|error| hinted(error, || missing(id)))?;
             println!("deleted; `tributary document restore {id}` lets it in again");
         }
         Command::Deleted => {
@@ -180,6 +285,25 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn missing(id: DocumentId) -> String {
+    format!("there is no document {id}\n\nhint: `tributary document list` shows the newest")
+}
+
+fn field_row(field: &FieldRow) -> Vec<String> {
+    let why = match &field.said_by {
+        Some(by) => format!("said by {}", clipped(by, 40)),
+        None => clipped(field.note.as_deref().unwrap_or_default(), 60),
+    };
+    vec![
+        shown(&field.name),
+        (field.ordinal + 1).to_string(),
+        clipped(&field.value, 60),
+        field.page.map(|page| page.to_string()).unwrap_or_default(),
+        field.state.to_string(),
+        why,
+    ]
 }
 
 /// The deleted document that is meant.

@@ -3,19 +3,22 @@
 use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use domain::shown::{plural, shown};
-use engine::Config;
+use domain::reading::Unreadable;
+use domain::shown::{number, plural, shown};
+use domain::{Caller, DocumentId, DocumentStatus};
 use engine::memory::door::{self, Incoming};
 use engine::memory::{Change, Remembered};
+use engine::{Config, Env, documents, files};
 use serde_json::json;
 
 use super::{Shared, caller, env};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Text, markdown or html files; `-` reads a note from standard input.
+    /// Files of any kind; `-` reads a note from standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// Its title. Default: the file name, or the title of a web page.
@@ -24,6 +27,9 @@ pub struct Args {
     /// Its id in memory. A text with the same id replaces the document. Default: a hash of its content.
     #[arg(long)]
     external_id: Option<String>,
+    /// Wait until the files are read, and say how far they are.
+    #[arg(long)]
+    wait: bool,
     #[command(flatten)]
     shared: Shared,
 }
@@ -34,8 +40,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         bail!("one title or external id cannot name {} files\n\nhint: remember them one by one", args.files.len());
     }
     let env = env(&config).await?;
-    let tenant_id = caller(&env, args.shared.tenant.as_deref()).await?.tenant_id;
-    let (mut told, mut n_refused) = (Vec::new(), 0);
+    let caller = caller(&env, args.shared.tenant.as_deref()).await?;
+    let tenant_id = caller.tenant_id;
+    let (mut told, mut awaited, mut n_refused) = (Vec::new(), Vec::new(), 0);
     for file in &args.files {
         let taken = match read(file, config.document_max_bytes) {
             Ok(incoming) => {
@@ -45,6 +52,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             }
             Err(error) => Err(error),
         };
+        if let Ok(taken) = &taken
+            && taken.status.is_under_way()
+        {
+            awaited.push((taken.id, file));
+        }
         match taken {
             Ok(taken) if args.shared.json => {
                 let mut answer = serde_json::to_value(web::api::documents::Taken::from(taken))?;
@@ -65,6 +77,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if args.shared.json {
         println!("{}", serde_json::to_string_pretty(&told)?);
     }
+    for (id, file) in awaited.into_iter().filter(|_| args.wait) {
+        n_refused += usize::from(!wait(&env, &caller, id, file).await?);
+    }
     Ok(if n_refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -78,6 +93,7 @@ fn line(file: &str, taken: &Remembered) -> String {
         Change::KeptOut => "kept out",
     };
     let mut about = match taken.n_chunks {
+        0 if taken.status.is_under_way() => "a worker reads it now".into(),
         0 => String::new(),
         n => plural(i64::try_from(n).unwrap_or(i64::MAX), "chunk", "chunks"),
     };
@@ -88,6 +104,54 @@ fn line(file: &str, taken: &Remembered) -> String {
         about.push_str(", found by its words until it has its vectors");
     }
     format!("{what:10}  {}  {}  {about}", taken.id, shown(file)).trim_end().to_owned()
+}
+
+/// The time after which somebody who waits is told that nobody reads.
+const NOBODY: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Waits until a file is read, and prints how far it is whenever that changes. `false`: it failed.
+async fn wait(env: &Env, caller: &Caller, id: DocumentId, file: &str) -> anyhow::Result<bool> {
+    let (begun, mut last, mut is_warned) = (Instant::now(), String::new(), false);
+    loop {
+        let document = documents::whole(env, caller, id, 0).await?.document;
+        let told = files::told(env, caller, &document).await?;
+        let now = progress(document.status, document.skip_reason.as_deref(), told.as_ref());
+        if now != last {
+            eprintln!("{}: {now}", shown(file));
+            last = now;
+        }
+        if !document.status.is_under_way() {
+            return Ok(document.status != DocumentStatus::Failed);
+        }
+        if document.status == DocumentStatus::Pending && begun.elapsed() > NOBODY && !is_warned {
+            eprintln!("nobody has begun to read it. Is a worker running? `tributary up`, or `tributary worker`");
+            is_warned = true;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Says how far a file is read.
+fn progress(status: DocumentStatus, reason: Option<&str>, told: Option<&files::Told>) -> String {
+    let why = || {
+        let words = reason.and_then(|reason| reason.parse::<Unreadable>().ok()).map(Unreadable::in_words);
+        words.or(reason).unwrap_or("the reason is in its steps").to_owned()
+    };
+    let n_pages = told.map_or(0, |told| told.n_pages);
+    let of = told.and_then(|told| told.file.as_ref()).and_then(|file| file.n_pages).map(i64::from);
+    match status {
+        DocumentStatus::Pending => "waits to be read".into(),
+        DocumentStatus::Classifying => "being looked at".into(),
+        DocumentStatus::Transcribing => match of {
+            Some(of) if of > n_pages => format!("being read, {} of {}", number(n_pages), plural(of, "page", "pages")),
+            _ => "being read".into(),
+        },
+        DocumentStatus::Extracting => "its fields are being found".into(),
+        DocumentStatus::Completed => format!("read, {}", plural(n_pages.max(1), "page", "pages")),
+        DocumentStatus::Skipped => format!("skipped: {}", why()),
+        DocumentStatus::Failed => format!("failed: {}", why()),
+    }
 }
 
 fn read(file: &str, most: usize) -> anyhow::Result<Incoming> {

@@ -22,6 +22,7 @@ mod disk;
 mod document_events;
 mod door_pages;
 mod feed;
+mod files;
 mod foreign;
 mod forgetting;
 mod frame;

@@ -124,7 +124,7 @@ async fn a_query_parameter_that_a_route_does_not_have_is_refused_by_name() {
     }
     assert!(asked > 25, "{asked} routes");
     let (status, problem) = t.ask("/api/v1/documents?limit=1&befor=2&x", Some(&t.key)).await;
-    let told = "the parameters `befor`, `x` are not known here: there are source, type, before, limit";
+    let told = "the parameters `befor`, `x` are not known here: there are source, type, status, before, limit";
     assert_eq!((status, &problem["detail"]), (400, &json!(told)));
     let post = client().post(format!("{}/api/v1/contacts?dry_run=true", t.app.url)).bearer_auth(&t.key);
     let answer = post.json(&json!({ "email": "ann@acme.test" })).send().await.expect("an answer");

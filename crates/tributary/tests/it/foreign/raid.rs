@@ -230,6 +230,7 @@ impl Raid {
             ("POST", "/api/v1/clients/{id}/split") => {
                 return Some(json!({ "record": "0190c7de-aaaa-7bbb-8ccc-00000000000f" }));
             }
+            ("POST", "/api/v1/documents/{id}/read-again") => return Some(json!({ "from": "extract" })),
             ("PATCH", "/api/v1/sources/{id}/mail") => return Some(json!({ "places": ["inbox"] })),
             ("POST", "/api/v1/sources/{id}/mail/let-in") => return Some(json!({ "message_id": "x" })),
             ("PATCH", "/api/v1/people/{id}") => return Some(json!({ "first_name": "owned", "role": "owner" })),

@@ -97,6 +97,26 @@ impl Office {
                  select gen_random_uuid(), tenant_id, id, id, 'trp_1', 'Claude', 'claude.ai', 'https://hear.example.com/mcp', now() from key returning tenant_id)
              insert into tributary.mcp_calls (id, tenant_id, key_id, tool, outcome, duration_ms, n_hits)
              select gen_random_uuid(), tenant_id, id, 'search_memory', 'ok', 7, 3 from key",
+            // A file that was read, one that was not, and the fields of a paper.
+            "with s as (select id, tenant_id from connected_sources where provider = 'manual' order by created_at limit 1),
+                 d as (insert into source_documents (id, tenant_id, source_id, external_id, document_type, title, text, blob_key, content_sha256, status, source_metadata)
+                 select '0190c7de-aaaa-7bbb-8ccc-0000000000a1', tenant_id, id, 'sha256:invoice', 'file', 'larkfield.pdf', 'Invoice INV-2041 of Larkfield Ltd.', repeat('a', 64), sha256('a'), 'completed',
+                     '{\"file_name\": \"larkfield.pdf\"}' from s returning id, tenant_id),
+                 f as (insert into files (tenant_id, sha256, reader_version, reading_id, state, kind, n_pages)
+                 select tenant_id, repeat('a', 64), 1, gen_random_uuid(), 'read', 'pdf', 2 from d),
+                 p as (insert into file_pages (tenant_id, sha256, number, text, read_by, confidence)
+                 select tenant_id, repeat('a', 64), n, 'Invoice INV-2041, page ' || n, (array['text', 'ocr'])[n], (array[null, 0.91])[n] from d, generate_series(1, 2) n),
+                 t as (insert into document_steps (tenant_id, document_id, step, state, outcome, done_by, ended_at)
+                 select tenant_id, id, step, 'done', '{\"pages\": 2}', 'rules', now() from d, unnest(array['classify', 'transcribe', 'extract']) step)
+             insert into document_fields (tenant_id, document_id, name, value, amount, currency, page, quote, confidence, state, note)
+             select tenant_id, id, v.name, v.value, v.amount, v.currency, 1, v.quote, 0.9, v.state, v.note from d, (values
+                 ('paper', 'invoice', null, null, null, 'read', 'it says so at its top'),
+                 ('number', 'INV-2041', null, null, 'Invoice INV-2041', 'read', null),
+                 ('total', '805.00 EUR', 805.00, 'EUR', 'Total: EUR 805.00', 'doubtful', 'the lines are 800.00'))
+                 v (name, value, amount, currency, quote, state, note)",
+            "insert into source_documents (id, tenant_id, source_id, external_id, document_type, title, blob_key, content_sha256, status, skip_reason)
+             select '0190c7de-aaaa-7bbb-8ccc-0000000000a2', tenant_id, id, 'sha256:locked', 'file', 'locked.pdf', repeat('b', 64), sha256('b'), 'skipped', 'encrypted'
+             from connected_sources where provider = 'manual' order by created_at limit 1",
             "insert into tenants (id, name) values (gen_random_uuid(), 'Mill & Co')",
             "insert into forgotten (id, tenant_id, what, by, counted, removed, asked_at, done_at)
              select gen_random_uuid(), id, 'Contact 17', 'the command line', '{\"activities\": 3, \"documents\": 3}', '{\"activities\": 3, \"documents\": 2}', now() - interval '1 hour', null
@@ -146,6 +166,14 @@ impl Office {
 
     async fn document(&self) -> String {
         self.id("select id::text from source_documents where title = 'Lisbon lease'").await
+    }
+
+    async fn read_file(&self) -> String {
+        self.id("select id::text from source_documents where title = 'larkfield.pdf'").await
+    }
+
+    async fn skipped_file(&self) -> String {
+        self.id("select id::text from source_documents where title = 'locked.pdf'").await
     }
 
     /// A letter that is an answer, with a file.
@@ -201,6 +229,9 @@ impl Office {
             ("search_found", "/search?q=lisbon+lease&type=note".into()),
             ("ask", "/ask".into()),
             ("document", format!("/documents/{}", self.document().await)),
+            ("document_file", format!("/documents/{}", self.read_file().await)),
+            ("document_skipped", format!("/documents/{}", self.skipped_file().await)),
+            ("documents_by_state", "/documents?status=skipped".into()),
             ("activities", "/inbox".into()),
             ("activity", format!("/activities/{}", self.activity().await)),
             ("unmatched", "/inbox/unrecognised".into()),
