@@ -49,6 +49,7 @@ pub(crate) struct Mcp {
     /// Calls, by key.
     rate: PerMinute<KeyId>,
     under_way: PerCaller,
+    lines: room::Lines,
     pub calls: Calls,
     pub documents: Documents,
     pub doors: oauth::Doors,
@@ -67,6 +68,7 @@ impl Mcp {
             requests: PerMinute::default(),
             rate: PerMinute::default(),
             under_way: PerCaller::default(),
+            lines: room::Lines::default(),
             calls: Calls::default(),
             documents: Documents::default(),
             doors: oauth::Doors::default(),
