@@ -4,6 +4,7 @@ mod claims;
 mod client;
 mod door;
 mod embed;
+mod files;
 mod intake;
 mod mailbox;
 mod mcp;
@@ -53,6 +54,8 @@ enum Command {
     /// A first sync and a delta of mailboxes, compared with what their providers' limits allow; from a letter's arrival until it is found; the
     /// memory of silent mailboxes.
     Mailbox(mailbox::Args),
+    /// Files from their arrival until they are read, compared with the bare reader; from a file's arrival until it is found; memory.
+    Files(files::Args),
     /// Vectors made by `local`, compared with the bare library; questions alone and beside documents; memory.
     Embed(embed::Args),
     /// remember(), compared with a bare INSERT of the same rows and vectors.
@@ -108,6 +111,7 @@ pub async fn run(config: Config, is_chosen: bool, args: Args) -> anyhow::Result<
                 eprintln!("measuring; about two minutes");
                 bench::fair(&scratch.env, scratch.tenant_id).await
             }
+            Command::Files(args) => files::run(&scratch, &args).await,
             Command::Mcp(args) => mcp::run(&scratch, &args).await,
             Command::Notice => notice::run(&scratch).await,
             Command::Remember => remember(&scratch).await,
