@@ -88,21 +88,38 @@ pub async fn close(
     Ok(())
 }
 
-/// Counts a failure and returns the number of consecutive failures.
-pub async fn failed(conn: &mut PgConnection, key: &str) -> Result<i32> {
-    Ok(sqlx::query_scalar(
-        "insert into tributary.gates as g (key, failures) values ($1, 1)
-         on conflict (key) do update set failures = g.failures + 1, used_at = now() returning failures",
+/// Failures without a success between them.
+#[derive(Clone, Copy, Debug, sqlx::FromRow)]
+pub struct Failing {
+    pub failures: i32,
+    secs: f64,
+}
+
+impl Failing {
+    /// The time since the first of them.
+    pub fn age(self) -> Duration {
+        Duration::try_from_secs_f64(self.secs).unwrap_or_default()
+    }
+}
+
+/// Counts a failure.
+pub async fn failed(conn: &mut PgConnection, at: Option<DateTime<Utc>>, key: &str) -> Result<Failing> {
+    Ok(sqlx::query_as(
+        "insert into tributary.gates as g (key, failures, failing_since) values ($1, 1, coalesce($2, now()))
+         on conflict (key) do update set failures = g.failures + 1, used_at = now(),
+             failing_since = coalesce(g.failing_since, excluded.failing_since)
+         returning failures, extract(epoch from coalesce($2, now()) - failing_since)::float8 as secs",
     )
     .bind(key)
+    .bind(at)
     .fetch_one(conn)
     .await?)
 }
 
-/// Resets the count of failures.
+/// Opens gates, and forgets their failures.
 pub async fn worked(conn: &mut PgConnection, keys: &[&str]) -> Result<()> {
     sqlx::query(
-        "update tributary.gates set failures = 0, closed_until = null, reason = null
+        "update tributary.gates set failures = 0, failing_since = null, closed_until = null, reason = null
          where key = any($1) and (failures > 0 or closed_until is not null)",
     )
     .bind(keys)

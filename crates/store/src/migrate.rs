@@ -73,6 +73,7 @@ pub const MIGRATIONS: &[Migration] = files![
     "0036_forgotten_letters",
     "0037_columns_of_sources",
     "0038_files",
+    "0039_failing_since",
 ];
 
 /// The schema this binary works with.

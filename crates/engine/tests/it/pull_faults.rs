@@ -344,6 +344,22 @@ async fn a_months_quota_that_is_used_up_is_asked_about_once_an_hour_and_told() {
 
 /// F17.
 #[tokio::test(flavor = "multi_thread")]
+async fn refusals_of_a_few_seconds_are_no_quota_of_a_month() {
+    let t = Sources::new().await;
+    let id = t.connect(QUICKBOOKS).await;
+    t.fakes.always("/quickbooks", Some(Manner::RateLimited { retry_after: RetryAfter::Seconds(1) }));
+    for _ in 0..5 {
+        t.run().await;
+        t.world.env.clock.advance(TimeDelta::seconds(2));
+    }
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "pending");
+    t.fakes.behave();
+    t.run().await;
+    assert_eq!(t.jobs(id).await[0].status.as_str(), "completed");
+}
+
+/// F17.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_keeps_failing_is_left_alone_for_a_while() {
     let t = Sources::new().await;
     let (one, other) = (t.connect(HUBSPOT).await, {

@@ -10,8 +10,10 @@ use store::sources::{self, Tone};
 
 use super::Run;
 
-/// Waits in a row, without an answer between them.
-const USED_UP_AFTER: i32 = 3;
+/// Waits in a row, without an answer between them, after which short waits do not help. Providers ask for a second, too: so many are over before
+/// the quota of a minute is new.
+const MOST_WAITS: i32 = 3;
+const SHORT: Duration = Duration::from_secs(120);
 const USED_UP_WAIT: Duration = Duration::from_secs(3_600);
 
 impl Run<'_> {
@@ -22,18 +24,19 @@ impl Run<'_> {
         if !self.reader.provider.hides_long_quota {
             return as_told;
         }
-        let [.., account] = self.gates();
+        let (at, [.., account]) = (self.env.clock.sql(), self.gates());
         let mut note = self.lease.begin_note(self.env).await?;
-        let waits = gates::failed(&mut note, &account).await?;
-        if waits == USED_UP_AFTER {
+        let refused = gates::failed(&mut note, at, &account).await?;
+        let is_used_up = refused.failures >= MOST_WAITS && refused.age() >= SHORT;
+        if is_used_up && refused.age() < USED_UP_WAIT {
             let what = format!(
                 "{who} refuses however long we wait: its quota of the day or month may be used up. It is asked once an hour"
             );
-            let (at, job_id) = (self.env.clock.sql(), Some(self.job_id));
-            sources::tell(&mut note, at, self.tenant_id, self.source_id, job_id, Tone::Trouble, &what).await?;
+            sources::tell(&mut note, at, self.tenant_id, self.source_id, Some(self.job_id), Tone::Trouble, &what)
+                .await?;
         }
         note.commit().await?;
-        if waits < USED_UP_AFTER {
+        if !is_used_up {
             return as_told;
         }
         Ok(PullError::RateLimited { who, retry_after: retry_after.max(USED_UP_WAIT) })

@@ -1,5 +1,6 @@
 //! Settles a job that cannot go on now: what is stored, what a person is told, and what its message does.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -17,6 +18,9 @@ use crate::work::{Lane as _, Outcome};
 /// Failures in a row, of one tenant at one provider, after which it is left alone for a while. Fewer than a job has attempts, so that
 /// minutes of an outage end none.
 const BREAKS_AFTER: i32 = 3;
+/// It is left alone for twice the time for which it has failed: not longer after many failures of one moment, and never so long that people
+/// wait for what a provider that is well again has.
+const LEFT_ALONE: RangeInclusive<Duration> = Duration::from_secs(60)..=Duration::from_secs(300);
 
 impl Run<'_> {
     /// Stores why the job does not go on, and returns what its message does. A worker that has lost the message writes nothing.
@@ -74,10 +78,10 @@ impl Run<'_> {
     async fn failed(&self, kind: &str, what: &str, unread: &[(String, String, Value)]) -> Result<Outcome, Fault> {
         let mut effect = self.lease.begin_note(self.env).await?;
         let (at, tenant_id, breaker) = (self.env.clock.sql(), self.tenant_id, self.breaker());
-        let failures = gates::failed(&mut effect, &breaker).await?;
-        if failures >= BREAKS_AFTER {
-            let secs = 60 << (failures - BREAKS_AFTER).clamp(0, 4);
-            gates::close(&mut effect, at, &breaker, Duration::from_secs(secs), what).await?;
+        let failing = gates::failed(&mut effect, at, &breaker).await?;
+        if failing.failures >= BREAKS_AFTER {
+            let wait = (failing.age() * 2).clamp(*LEFT_ALONE.start(), *LEFT_ALONE.end());
+            gates::close(&mut effect, at, &breaker, wait, what).await?;
         }
         if !unread.is_empty() {
             failures::note(&mut effect, at, tenant_id, self.source_id, self.job_id, unread).await?;

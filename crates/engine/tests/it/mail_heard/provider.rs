@@ -198,10 +198,12 @@ impl Loft {
         self.letters.push(text.to_owned());
     }
 
+    fn answers(&self) -> Result<(), PullError> {
+        if self.is_down { Err(PullError::Passing("Pigeon does not answer".into())) } else { Ok(()) }
+    }
+
     fn trouble(&mut self) -> Result<(), PullError> {
-        if self.is_down {
-            return Err(PullError::Passing("Pigeon does not answer".into()));
-        }
+        self.answers()?;
         if self.troubles.is_empty() { Ok(()) } else { Err(self.troubles.remove(0)) }
     }
 
@@ -260,6 +262,7 @@ impl Connector for Flock {
                 (last(loft.since(from), Vec::new(), json!(loft.letters.len())), loft.gate.clone())
             };
             gate.acquire().await.expect("an open gate").forget();
+            self.loft().answers()?;
             Ok(page)
         })
     }

@@ -229,6 +229,36 @@ async fn a_lost_place_is_found_again_by_the_same_sync() {
     assert_eq!(p.pushed(id).await[0].kind, JobKind::Full, "it became a full pass");
 }
 
+/// F17.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_mailboxes_that_fail_in_one_moment_wait_no_longer_than_one() {
+    let p = Post::new().await;
+    let mut ids = vec![p.connect(PIGEON).await];
+    for n in 0..9 {
+        p.loft().account = format!("ann{n}@acme.example");
+        ids.push(p.connect_at(PIGEON).await);
+    }
+    for id in &ids {
+        p.t.sync(*id).await;
+    }
+    p.loft().write("a letter");
+    let gate = Arc::new(Semaphore::new(0));
+    p.loft().gate = gate.clone();
+    let deltas = p.loft().n_deltas;
+    let meanwhile = async {
+        assert!(wait_until(SOON, async || p.loft().n_deltas == deltas + ids.len()).await, "they are not all asked for");
+        p.loft().is_down = true;
+        gate.add_permits(1_000);
+    };
+    tokio::join!(join_all((0..ids.len()).map(|_| p.t.run())), meanwhile);
+    p.loft().is_down = false;
+    p.advance(61);
+    p.t.run().await;
+    for id in ids {
+        assert_eq!(p.t.documents(id).await, ["message:0"], "{:?}", p.t.jobs(id).await[0]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_mailbox_hears_nothing_and_reads_all_of_it_when_it_is_resumed() {
     let p = Post::new().await;
