@@ -145,6 +145,8 @@ enum Trouble {
     /// The provider's error, and the token it was asked with.
     Pull(PullError, Token),
     Token(NoToken),
+    /// The provider lost our place once more than [`MOST_RESTARTS`].
+    WornOut(&'static str),
     Ours(Fault),
 }
 
@@ -286,7 +288,7 @@ impl Run<'_> {
                 *checkpoint = after;
             }
             match trouble {
-                Some(Trouble::Pull(PullError::CursorLost(why), _)) if checkpoint.restarts < MOST_RESTARTS => {
+                Some(Trouble::Pull(PullError::CursorLost(why), _)) => {
                     return self.start_over(kind, checkpoint, why).await;
                 }
                 Some(trouble) => return Err(trouble),
@@ -348,10 +350,17 @@ impl Run<'_> {
         Ok(is_going)
     }
 
-    /// The provider no longer knows our place.
-    async fn start_over(&self, kind: &mut JobKind, checkpoint: &mut Checkpoint, why: &str) -> Result<bool, Trouble> {
+    /// The provider no longer knows our place. When it is given up the job begins anew, too, or it would ask for the same place for ever.
+    async fn start_over(
+        &self,
+        kind: &mut JobKind,
+        checkpoint: &mut Checkpoint,
+        why: &'static str,
+    ) -> Result<bool, Trouble> {
+        let is_worn_out = checkpoint.restarts == MOST_RESTARTS;
+        let restarts = if is_worn_out { 0 } else { checkpoint.restarts + 1 };
         *kind = JobKind::Full;
-        *checkpoint = Checkpoint { restarts: checkpoint.restarts + 1, ..Checkpoint::default() };
+        *checkpoint = Checkpoint { restarts, ..Checkpoint::default() };
         let (at, tenant_id, job_id) = (self.env.clock.sql(), self.tenant_id, self.job_id);
         // What was met before may be gone by now. It goes in bites, before the place does: after a crash in between, the provider refuses the place again.
         loop {
@@ -369,6 +378,9 @@ impl Run<'_> {
             jobs::advance(&mut effect, at, tenant_id, job_id, *kind, &place, &step, Some(&note), &none).await?;
         sources::tell(&mut effect, at, tenant_id, self.source_id, Some(job_id), Tone::Info, &note).await?;
         effect.commit().await?;
+        if is_worn_out && is_running {
+            return Err(Trouble::WornOut(why));
+        }
         Ok(is_running)
     }
 

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use store::sources::{self, Tone};
 use store::{Tx, failures, gates, jobs};
 
-use super::{Ingest, Run, Trouble, UNREADABLE};
+use super::{Ingest, MOST_RESTARTS, Run, Trouble, UNREADABLE};
 use crate::mail::pending;
 use crate::pull::tokens::{self, NoToken};
-use crate::work::{Lane as _, Outcome};
+use crate::work::{Effect, Lane as _, Outcome};
 
 /// Failures in a row, of one tenant at one provider, after which it is left alone for a while. Fewer than a job has attempts, so that
 /// minutes of an outage end none.
@@ -28,6 +28,7 @@ impl Run<'_> {
         let fault = match trouble {
             Trouble::Ours(fault) => return self.note_ours(fault).await,
             Trouble::Token(no_token) => return self.without_token(no_token).await,
+            Trouble::WornOut(what) => return self.worn_out(what).await,
             Trouble::Pull(PullError::Unauthorized { .. }, token) => {
                 return match tokens::refused(self.env, self.tenant_id, self.source_id, &token).await {
                     Ok(()) => {
@@ -88,18 +89,36 @@ impl Run<'_> {
         }
         let told = format!("{what}; it is retried automatically");
         self.write(&mut effect, kind, what, true, Some(&told)).await?;
-        // A mailbox is not given up: it goes on, slowly, and says that it fails.
-        let slowly = (self.is_mailbox() && self.lease.attempt() >= Ingest::MAX_ATTEMPTS)
-            .then(|| pending::slowly(self.job.error_count + 1, Ingest::MAX_ATTEMPTS));
-        if let Some(wait) = slowly {
-            sources::set_refused(&mut effect, at, tenant_id, self.source_id, &format!("failing: {kind}")).await?;
+        if self.is_mailbox() && self.lease.attempt() >= Ingest::MAX_ATTEMPTS {
+            return self.slowly(effect, kind).await;
+        }
+        effect.commit().await?;
+        Err(Fault::Transient(anyhow!(what.to_owned())))
+    }
+
+    /// The provider lost our place in each try of a round. The lease's attempts say nothing of that, because each try got on for a while: the job's failures
+    /// are counted.
+    async fn worn_out(&self, what: &str) -> Result<Outcome, Fault> {
+        let mut effect = self.lease.begin_note(self.env).await?;
+        let told = format!("{what}, in each of {} tries: the next one begins anew", MOST_RESTARTS + 1);
+        self.write(&mut effect, "cursor", what, true, Some(&told)).await?;
+        if self.is_mailbox() || self.job.error_count + 1 < Ingest::MAX_ATTEMPTS {
+            return self.slowly(effect, "cursor").await;
+        }
+        effect.commit().await?;
+        Err(Fault::Refused { what: told })
+    }
+
+    /// The job goes on, slowly. A mailbox is never given up, and says that it fails.
+    async fn slowly(&self, mut effect: Effect<'_>, kind: &str) -> Result<Outcome, Fault> {
+        let wait = pending::slowly(self.job.error_count + 1, Ingest::MAX_ATTEMPTS);
+        if self.is_mailbox() {
+            let (at, message) = (self.env.clock.sql(), format!("failing: {kind}"));
+            sources::set_refused(&mut effect, at, self.tenant_id, self.source_id, &message).await?;
             pending::put_back(self.env, &mut effect, self.whose(), None, wait).await?;
         }
         effect.commit().await?;
-        match slowly {
-            Some(wait) => Ok(Outcome::Snooze(wait, "it failed several times in a row and is tried again later")),
-            None => Err(Fault::Transient(anyhow!(what.to_owned()))),
-        }
+        Ok(Outcome::Snooze(wait, "it failed several times in a row and is tried again later"))
     }
 
     async fn note_ours(&self, fault: Fault) -> Result<Outcome, Fault> {

@@ -14,7 +14,7 @@ use connectors::pull::mailbox::{
 use connectors::pull::spec::{Guide, Key, Labels};
 use connectors::pull::{
     Account, Connector, Failed, Found, Identity, Item, Page, Provider, ProviderSpec, PullError, RawItem, Setting,
-    Settings, last,
+    Settings, last, more,
 };
 use domain::{Clock, Secret};
 use futures_util::future::BoxFuture;
@@ -164,6 +164,10 @@ pub struct Loft {
     /// The answers to the next requests, each given once.
     pub troubles: Vec<PullError>,
     pub is_down: bool,
+    /// So many full passes lose their place after a page. A place that was lost stays so.
+    pub n_losses: usize,
+    /// The number of the place that is good.
+    good_place: u64,
 }
 
 static LOFTS: LazyLock<Mutex<HashMap<String, Arc<Mutex<Loft>>>>> = LazyLock::new(Mutex::default);
@@ -184,6 +188,8 @@ impl Loft {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             troubles: Vec::new(),
             is_down: false,
+            n_losses: 0,
+            good_place: 0,
         };
         let loft = Arc::new(Mutex::new(loft));
         LOFTS.lock().expect("the lofts").insert(name.clone(), loft.clone());
@@ -239,10 +245,23 @@ impl Connector for Flock {
         Box::pin(async { Ok(Some(json!(self.loft().letters.len()))) })
     }
 
-    fn full<'a>(&'a self, _: &'a Account<'a>, _: Option<&'a Value>, _: bool) -> BoxFuture<'a, Result<Page, PullError>> {
-        Box::pin(async {
+    fn full<'a>(
+        &'a self,
+        _: &'a Account<'a>,
+        place: Option<&'a Value>,
+        _: bool,
+    ) -> BoxFuture<'a, Result<Page, PullError>> {
+        Box::pin(async move {
             let mut loft = self.loft();
             loft.trouble()?;
+            if place.is_some_and(|place| *place != json!(loft.good_place)) {
+                return Err(PullError::CursorLost("Pigeon no longer knows our place in its list"));
+            }
+            if loft.n_losses > 0 {
+                let page = more(loft.since(0), Vec::new(), json!(loft.good_place));
+                (loft.n_losses, loft.good_place) = (loft.n_losses - 1, loft.good_place + 1);
+                return Ok(page);
+            }
             Ok(last(loft.since(0), Vec::new(), Value::Null))
         })
     }

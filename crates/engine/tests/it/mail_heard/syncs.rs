@@ -229,6 +229,33 @@ async fn a_lost_place_is_found_again_by_the_same_sync() {
     assert_eq!(p.pushed(id).await[0].kind, JobKind::Full, "it became a full pass");
 }
 
+/// F16.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_is_lost_in_every_try_is_not_asked_for_again() {
+    let p = Post::new().await;
+    let id = p.connect(PIGEON).await;
+    p.loft().write("a letter");
+    p.loft().troubles.push(PullError::CursorLost("Pigeon no longer knows our place"));
+    p.loft().n_losses = 3; // one for each full pass that begins at once
+    p.tell("changed").await;
+    p.t.run().await;
+    let source = p.t.source(id).await;
+    assert_eq!(
+        (source.status, source.status_message.as_deref()),
+        (SourceStatus::ProviderError, Some("failing: cursor"))
+    );
+    let job = p.pushed(id).await.remove(0);
+    assert_eq!((job.status, job.error_count, job.kind), (JobStatus::Pending, 1, JobKind::Full), "{job:?}");
+    p.advance(60);
+    p.t.run().await;
+    assert_eq!(p.pushed(id).await[0].error_count, 1, "it is asked again and again");
+    p.advance(300);
+    p.t.run().await;
+    assert_eq!((p.status(id).await, p.pushed(id).await[0].status), (SourceStatus::Active, JobStatus::Completed));
+    assert_eq!(p.t.documents(id).await, ["message:0"]);
+    assert!(p.pending(id).await.is_none());
+}
+
 /// F17.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_mailboxes_that_fail_in_one_moment_wait_no_longer_than_one() {
