@@ -88,7 +88,8 @@ pub async fn due(conn: &mut PgConnection, at: Option<DateTime<Utc>>, limit: i64)
     Ok(due.into_iter().map(|(tenant_id, source_id)| (TenantId(tenant_id), SourceId(source_id))).collect())
 }
 
-/// The time for which a mailbox that waits is left alone; none if it is not, or if nothing was heard of it.
+/// The time for which a mailbox that was read rests; none if it does not, or if nothing was heard of it. After a failure it is the message that waits,
+/// and whoever makes that one due has it tried at once.
 pub async fn left_alone(
     conn: &mut PgConnection,
     at: Option<DateTime<Utc>>,
@@ -97,7 +98,7 @@ pub async fn left_alone(
 ) -> Result<Option<Duration>> {
     let secs: Option<f64> = sqlx::query_scalar(
         "select extract(epoch from not_before - coalesce($3, now()))::float8 from public.pending_syncs
-         where tenant_id = $1 and source_id = $2 and status = 'pending' and not_before > coalesce($3, now())",
+         where tenant_id = $1 and source_id = $2 and status = 'pending' and attempts = 0 and not_before > coalesce($3, now())",
     )
     .bind(tenant_id.0)
     .bind(source_id.0)

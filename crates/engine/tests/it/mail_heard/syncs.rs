@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectors::pull::PullError;
-use domain::{Caller, JobKind, JobStatus, SourceStatus};
+use domain::item::Action;
+use domain::{Caller, JobId, JobKind, JobStatus, Secret, SourceStatus, Transport};
+use engine::items;
 use engine::pull::{connect, jobs};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -109,8 +111,8 @@ async fn many_mailboxes_told_of_at_once_are_each_read_once() {
     let mut ids = Vec::new();
     for n in 0..n_mailboxes {
         p.loft().account = format!("ann{n}@acme.example");
-        let key = domain::Secret::new("ring");
-        let id = connect::with_key(env, tenant, PIGEON, &key, None, domain::Transport::Rest).await;
+        let key = Secret::new("ring");
+        let id = connect::with_key(env, tenant, PIGEON, &key, None, Transport::Rest).await;
         ids.push(id.expect("a source"));
     }
     p.t.run().await;
@@ -258,6 +260,62 @@ async fn a_place_that_is_lost_in_every_try_is_not_asked_for_again() {
 
 /// F17.
 #[tokio::test(flavor = "multi_thread")]
+async fn a_mailbox_that_waits_after_failures_is_read_at_once_when_a_person_retries_it() {
+    let p = Post::new().await;
+    let id = p.connect(PIGEON).await;
+    p.loft().write("a letter");
+    p.loft().is_down = true;
+    p.tell("changed").await;
+    for _ in 0..40 {
+        p.t.run().await;
+        if p.pushed(id).await[0].error_count == 6 {
+            break;
+        }
+        p.advance(120);
+    }
+    p.loft().is_down = false;
+    p.advance(310); // its provider is left alone for five minutes at most, the mailbox now for ten
+    p.t.run().await;
+    let job = p.pushed(id).await.remove(0);
+    assert_eq!((job.status, job.error_count), (JobStatus::Pending, 6), "it does not wait: {job:?}");
+
+    let (env, tenant) = (&p.t.world.env, p.t.world.tenant_id);
+    let item = store::jobs::item(&mut p.t.world.conn().await, tenant, JobId(job.id)).await.expect("an answer");
+    let lane = engine::lanes::ALL.iter().find(|lane| lane.name == "ingestion_queue").expect("a lane");
+    let caller = Caller::local("test", tenant, true);
+    items::act(env, &caller, lane, item.expect("a message"), Action::Retry).await.expect("a retry");
+    p.t.run().await;
+    assert_eq!((p.status(id).await, p.t.documents(id).await), (SourceStatus::Active, vec!["message:0".to_owned()]));
+}
+
+/// I5.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mailbox_that_is_connected_anew_is_read_at_once() {
+    let p = Post::new().await;
+    let id = p.connect(PIGEON).await;
+    p.loft().write("a letter");
+    p.loft().troubles.push(PullError::Unauthorized { who: "Pigeon" });
+    p.tell("changed").await;
+    p.t.run().await;
+    assert_eq!(
+        (p.status(id).await, p.pushed(id).await[0].status),
+        (SourceStatus::TokenRefreshFailed, JobStatus::Failed)
+    );
+    // The wait is by the database's clock, an hour behind the test's.
+    p.sql("update pending_syncs set not_before = not_before + interval '1 hour'").await;
+    let row = p.pending(id).await.expect("what was heard is kept");
+    assert!(row.not_before.is_some_and(|at| at > p.t.world.env.clock.now()), "{row:?}");
+
+    let (env, tenant) = (&p.t.world.env, p.t.world.tenant_id);
+    let key = Secret::new("ring-2");
+    connect::with_key(env, tenant, PIGEON, &key, Some(id), Transport::Rest).await.expect("connected anew");
+    p.t.run().await;
+    assert_eq!((p.status(id).await, p.t.documents(id).await), (SourceStatus::Active, vec!["message:0".to_owned()]));
+    assert!(p.pending(id).await.is_none());
+}
+
+/// F17.
+#[tokio::test(flavor = "multi_thread")]
 async fn many_mailboxes_that_fail_in_one_moment_wait_no_longer_than_one() {
     let p = Post::new().await;
     let mut ids = vec![p.connect(PIGEON).await];
@@ -310,7 +368,7 @@ async fn a_cancelled_sync_is_not_begun_again_until_something_is_heard() {
     p.loft().write("a letter");
     p.tell("changed").await;
     let caller = Caller::local("test", p.t.world.tenant_id, true);
-    let job = domain::JobId(p.pushed(id).await[0].id);
+    let job = JobId(p.pushed(id).await[0].id);
     assert!(jobs::cancel(&p.t.world.env, &caller, job).await.expect("cancelled"));
     assert!(p.pending(id).await.is_none());
     p.start().await;

@@ -142,8 +142,9 @@ impl Storm {
     /// days that are counted again. A person whose mailbox lost its token connects it anew.
     async fn hurry(&mut self) {
         for due in [
-            "update tributary.schedules set next_run_at = now()
-             where (name like 'mail_%' or name in ('takeover', 'syncs')) and next_run_at > now()",
+            // Those that a worker which starts has locked come next time.
+            "update tributary.schedules set next_run_at = now() where name in (select name from tributary.schedules
+             where (name like 'mail_%' or name in ('takeover', 'syncs')) and next_run_at > now() for update skip locked)",
             "update connected_sources set subscription_due_at = null where subscription_failures > 0 and subscription_due_at > now()",
             "update pgmq.q_ingestion_queue set vt = now() where vt > now() and (headers ->> 'by') is null",
             "update pgmq.q_mailbox_check set vt = now() where vt > now() and (headers ->> 'by') is null",
@@ -205,6 +206,14 @@ impl Storm {
         verdict(&self.t, self.id, &self.mailbox.truth()).await
     }
 
+    /// All that may keep a sync waiting.
+    async fn waits(&self) -> Vec<String> {
+        let all = "select to_jsonb(p)::text from pending_syncs p union all select to_jsonb(m)::text from pgmq.q_ingestion_queue m
+            union all select to_jsonb(m)::text from tributary.parked m
+            union all select to_jsonb(g)::text from tributary.gates g where closed_until is not null";
+        sqlx::query_scalar(all).fetch_all(&mut *self.t.world.conn().await).await.expect("waits")
+    }
+
     /// Waits until this is true, while the times come for which nobody waits.
     async fn until(&mut self, limit: Duration, is_true: impl AsyncFn(&Self) -> bool) -> bool {
         let mut n_looks = 0;
@@ -224,9 +233,10 @@ impl Storm {
             self.until(patience(), async |storm: &Self| storm.t.source(storm.id).await.cursors.is_some()).await;
         assert!(
             is_read,
-            "I5, {}, seed {seed}: the first sync does not end: {:?}",
+            "I5, {}, seed {seed}: the first sync does not end: {:?} {:?}",
             self.provider,
-            self.t.jobs(self.id).await
+            self.t.jobs(self.id).await,
+            self.waits().await
         );
     }
 
@@ -240,10 +250,11 @@ impl Storm {
         let source = self.t.source(self.id).await;
         assert!(
             agrees && verdict.is_clean(),
-            "I1 I2 I5, {}, seed {seed}, {when}: {verdict}; {:?} {:?}; the last sync: {job:?}",
+            "I1 I2 I5, {}, seed {seed}, {when}: {verdict}; {:?} {:?}; the last sync: {job:?}; it waits for {:?}",
             self.provider,
             source.status,
-            source.status_message
+            source.status_message,
+            self.waits().await
         );
         verdict
     }
