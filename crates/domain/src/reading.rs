@@ -19,6 +19,8 @@ words! {
         Xlsx = "xlsx",
         Pptx = "pptx",
         Odt = "odt",
+        Ods = "ods",
+        Odp = "odp",
         Rtf = "rtf",
         Eml = "eml",
         Msg = "msg",
@@ -39,8 +41,8 @@ impl FileKind {
         match self {
             Self::Pdf => "a PDF",
             Self::Docx => "a Word document",
-            Self::Xlsx => "a spreadsheet",
-            Self::Pptx => "a presentation",
+            Self::Xlsx | Self::Ods => "a spreadsheet",
+            Self::Pptx | Self::Odp => "a presentation",
             Self::Odt => "an OpenDocument text",
             Self::Rtf => "a rich text",
             Self::Eml | Self::Msg => "an e-mail message",
@@ -57,8 +59,8 @@ impl FileKind {
     /// The name of its parts: "page 7", "sheet 2".
     pub fn part(self) -> &'static str {
         match self {
-            Self::Xlsx => "sheet",
-            Self::Pptx => "slide",
+            Self::Xlsx | Self::Ods => "sheet",
+            Self::Pptx | Self::Odp => "slide",
             Self::Zip => "file",
             _ => "page",
         }
@@ -94,6 +96,9 @@ pub struct Request {
     /// Pages that are known, so that nobody waits for their pictures again.
     #[serde(default)]
     pub known: Vec<u32>,
+    /// The page, from 1, that is drawn instead of reading the file.
+    #[serde(default)]
+    pub draw: Option<u32>,
     /// The library and the models by which letters and speech are recognised. None: nothing is recognised.
     #[serde(default)]
     pub models: Models,
@@ -208,18 +213,42 @@ pub struct Page {
     /// The reason why it has no text, or not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Unreadable>,
-    /// Where the lines of its text are, those that are not empty, if it is a picture.
+    /// Its width as a share of its height, if it can be drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aspect: Option<f32>,
+    /// Where the lines of its text are, those that are not empty, if that is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LinePlace>,
 }
 
-/// The place of a line, as shares of the page's width and height from its top left.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The place of a line, as shares of the page's width and height from its top left. One without a width is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinePlace {
     pub x: f32,
     pub y: f32,
     pub width: f32,
     pub height: f32,
+}
+
+impl LinePlace {
+    /// Places in few bytes: each of the four shares in two.
+    pub fn pack(places: &[Self]) -> Vec<u8> {
+        let shares = places.iter().flat_map(|place| [place.x, place.y, place.width, place.height]);
+        shares.flat_map(|share| ((share.clamp(0.0, 1.0) * f32::from(u16::MAX)).round() as u16).to_be_bytes()).collect()
+    }
+
+    pub fn unpack(packed: &[u8]) -> Vec<Self> {
+        let share = |two: &[u8; 2]| f32::from(u16::from_be_bytes(*two)) / f32::from(u16::MAX);
+        let (shares, _) = packed.as_chunks::<2>();
+        let (places, _) = shares.as_chunks::<4>();
+        let place = |[x, y, width, height]: &[[u8; 2]; 4]| Self {
+            x: share(x),
+            y: share(y),
+            width: share(width),
+            height: share(height),
+        };
+        places.iter().map(place).collect()
+    }
 }
 
 /// A line of what a reader writes: a head, pages, an end. Or a refusal, before the head or after some pages.
@@ -240,6 +269,10 @@ pub enum Line {
     Page(Page),
     /// It is at work, on what makes no page yet.
     Alive,
+    /// The page that was to be drawn. So many bytes of a JPEG follow the line.
+    Picture {
+        bytes: u64,
+    },
     End {
         /// There is more text than is read of one file.
         is_cut: bool,
@@ -267,12 +300,14 @@ mod tests {
             read_by: ReadBy::Text,
             confidence: None,
             trouble: None,
+            aspect: Some(0.7),
             lines: Vec::new(),
         };
         let lines = [
             Line::Head { kind: FileKind::Xlsx, title: None, n_pages: Some(3), seconds: None },
             Line::Head { kind: FileKind::Audio, title: None, n_pages: None, seconds: Some(67) },
             Line::Page(page),
+            Line::Picture { bytes: 12 },
             Line::End { is_cut: false, language: None },
             Line::End { is_cut: false, language: Some("en".into()) },
             Line::Refused { why: Unreadable::Encrypted, detail: "a password".into() },
@@ -286,6 +321,19 @@ mod tests {
             serde_json::to_string(&Line::End { is_cut: true, language: None }).expect("JSON"),
             r#"{"line":"end","is_cut":true}"#
         );
+    }
+
+    #[test]
+    fn places_are_packed_to_a_hundredth_of_a_percent() {
+        let place = LinePlace { x: 0.1, y: 0.25, width: 0.8, height: 0.0123 };
+        let packed = LinePlace::pack(&[place, LinePlace::default(), LinePlace { x: -1.0, y: 2.0, ..place }]);
+        assert_eq!(packed.len(), 24);
+        let places = LinePlace::unpack(&packed);
+        let near = |a: f32, b: f32| (a - b).abs() < 1e-4;
+        assert!(near(places[0].x, place.x) && near(places[0].y, place.y), "{places:?}");
+        assert!(near(places[0].width, place.width) && near(places[0].height, place.height), "{places:?}");
+        assert_eq!((places[1], places[2].x, places[2].y), (LinePlace::default(), 0.0, 1.0));
+        assert_eq!(LinePlace::unpack(&packed[..9]), places[..1], "half a place is none");
     }
 
     #[test]

@@ -75,6 +75,10 @@ fn zipped(bytes: &[u8]) -> Result<FileKind> {
         FileKind::Xlsx
     } else if has("ppt/presentation.xml") {
         FileKind::Pptx
+    } else if files.begins_with("mimetype", b"application/vnd.oasis.opendocument.spreadsheet")? {
+        FileKind::Ods
+    } else if files.begins_with("mimetype", b"application/vnd.oasis.opendocument.presentation")? {
+        FileKind::Odp
     } else if files.begins_with("mimetype", b"application/vnd.oasis.opendocument.")? {
         FileKind::Odt
     } else {

@@ -15,6 +15,8 @@ mod onnx;
 mod ooxml;
 mod pdf;
 mod picture;
+mod places;
+mod preview;
 mod process;
 mod raster;
 mod rtf;
@@ -97,7 +99,7 @@ fn of_kind(kind: FileKind, source: Source, sink: &mut Sink<'_>, depth: u32) -> R
         FileKind::Docx => ooxml::docx::read(bytes, sink),
         FileKind::Xlsx => ooxml::xlsx::read(bytes, sink),
         FileKind::Pptx => ooxml::pptx::read(bytes, sink),
-        FileKind::Odt => odf::read(bytes, sink),
+        FileKind::Odt | FileKind::Ods | FileKind::Odp => odf::read(bytes, sink),
         FileKind::Rtf => rtf::read(bytes, sink),
         FileKind::Eml => mail::eml(bytes, sink, depth),
         FileKind::Msg => mail::msg(bytes, sink, depth),

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use domain::reading::Unreadable;
 use image::error::ImageError;
-use image::{DynamicImage, GrayImage, ImageDecoder as _, ImageReader, Limits};
+use image::{DynamicImage, GenericImageView as _, GrayImage, ImageDecoder as _, ImageReader, Limits, RgbImage};
 
 use crate::sink::Sink;
 use crate::{Result, Stop, damaged};
@@ -22,15 +22,36 @@ pub(crate) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
     match Tiff::of(bytes) {
         Some(tiff) => tiff.read(bytes, sink),
         None => {
-            let picture = decoded(bytes)?;
+            let picture = greys(bytes)?;
             sink.head(None, Some(1))?;
             sink.picture(&picture)
         }
     }
 }
 
+/// A page, counted from 0, in colours and made small, to be looked at.
+pub(crate) fn preview(bytes: &[u8], index: usize, longest_side: u32) -> Result<RgbImage> {
+    let look =
+        |bytes: &[u8]| decoded(bytes, |picture| DynamicImage::ImageRgb8(on_white(&small(picture, longest_side))));
+    let nth = |tiff: &Tiff| tiff.pages.get(index).map(|page| tiff.beginning_with(bytes, *page));
+    let picture = match Tiff::of(bytes).filter(|tiff| tiff.pages.len() > 1) {
+        Some(tiff) => look(&nth(&tiff).ok_or_else(|| damaged("there is no such page"))?)?,
+        None if index > 0 => return Err(damaged("there is no such page")),
+        None => look(bytes)?,
+    };
+    Ok(picture.into_rgb8())
+}
+
 /// A picture in greys, the way up that it says.
-fn decoded(bytes: &[u8]) -> Result<GrayImage> {
+fn greys(bytes: &[u8]) -> Result<GrayImage> {
+    let picture = decoded(bytes, |picture| {
+        DynamicImage::ImageLuma8(small(DynamicImage::ImageLuma8(grey(picture)), KEPT_SIDE).into_luma8())
+    })?;
+    Ok(picture.into_luma8())
+}
+
+/// A picture the way up that it says, after it was `made` smaller.
+fn decoded(bytes: &[u8], made: impl FnOnce(DynamicImage) -> DynamicImage) -> Result<DynamicImage> {
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
         .map_err(|_| damaged("a picture that ends too early"))?;
@@ -47,9 +68,9 @@ fn decoded(bytes: &[u8]) -> Result<GrayImage> {
     let way_up = decoder.orientation().map_err(refused)?;
     let picture = DynamicImage::from_decoder(decoder).map_err(refused)?;
     // Made small before it is turned, or the turned one is a second large one.
-    let mut picture = DynamicImage::ImageLuma8(small(grey(picture)));
+    let mut picture = made(picture);
     picture.apply_orientation(way_up);
-    Ok(picture.into_luma8())
+    Ok(picture)
 }
 
 /// The greys of a picture on white paper.
@@ -58,22 +79,37 @@ fn grey(picture: DynamicImage) -> GrayImage {
         return picture.into_luma8();
     }
     let picture = picture.into_luma_alpha8();
-    let on_white = |[grey, cover]: [u8; 2]| {
-        let (grey, cover) = (u32::from(grey), u32::from(cover));
-        ((grey * cover + 255 * (255 - cover) + 127) / 255) as u8
-    };
-    let points = picture.pixels().map(|point| on_white(point.0)).collect();
+    let points = picture.pixels().map(|point| over_white(point.0[0], point.0[1])).collect();
     GrayImage::from_raw(picture.width(), picture.height(), points).unwrap_or_default()
 }
 
-fn small(picture: GrayImage) -> GrayImage {
+/// The colours of a picture on white paper.
+fn on_white(picture: &DynamicImage) -> RgbImage {
+    if !picture.color().has_alpha() {
+        return picture.to_rgb8();
+    }
+    let picture = picture.to_rgba8();
+    let points = picture.pixels().flat_map(|point| {
+        let [red, green, blue, cover] = point.0;
+        [red, green, blue].map(|colour| over_white(colour, cover))
+    });
+    RgbImage::from_raw(picture.width(), picture.height(), points.collect()).unwrap_or_default()
+}
+
+fn over_white(shade: u8, cover: u8) -> u8 {
+    let (shade, cover) = (u32::from(shade), u32::from(cover));
+    ((shade * cover + 255 * (255 - cover) + 127) / 255) as u8
+}
+
+/// A picture whose longest side is at most so long.
+fn small(picture: DynamicImage, longest_side: u32) -> DynamicImage {
     let (width, height) = picture.dimensions();
     let longest = width.max(height);
-    if longest <= KEPT_SIDE {
+    if longest <= longest_side {
         return picture;
     }
-    let side = |points: u32| ((u64::from(points) * u64::from(KEPT_SIDE)).div_ceil(u64::from(longest)) as u32).max(1);
-    image::imageops::thumbnail(&picture, side(width), side(height))
+    let side = |points: u32| ((u64::from(points) * u64::from(longest_side)).div_ceil(u64::from(longest)) as u32).max(1);
+    picture.thumbnail_exact(side(width), side(height))
 }
 
 fn refused(error: ImageError) -> Stop {
@@ -135,19 +171,24 @@ impl Tiff {
         Some(if self.is_little { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) })
     }
 
-    /// Reads each page as if it were the first: the decoder knows no others.
+    /// The file as if this page were the first: the decoder knows no others.
+    fn beginning_with(&self, bytes: &[u8], page: u32) -> Vec<u8> {
+        let mut turned = bytes.to_vec();
+        let place = if self.is_little { page.to_le_bytes() } else { page.to_be_bytes() };
+        turned[4..8].copy_from_slice(&place);
+        turned
+    }
+
+    /// Reads each page.
     fn read(self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
         if self.pages.len() < 2 {
-            let picture = decoded(bytes)?;
+            let picture = greys(bytes)?;
             sink.head(None, Some(1))?;
             return sink.picture(&picture);
         }
         sink.head(None, u32::try_from(self.pages.len()).ok())?;
-        let mut turned = bytes.to_vec();
-        for page in self.pages {
-            let place = if self.is_little { page.to_le_bytes() } else { page.to_be_bytes() };
-            turned[4..8].copy_from_slice(&place);
-            match decoded(&turned) {
+        for page in &self.pages {
+            match greys(&self.beginning_with(bytes, *page)) {
                 Ok(picture) => sink.picture(&picture)?,
                 Err(Stop::Refused(why, _)) => sink.unread(why)?,
                 Err(stop) => return Err(stop),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use domain::reading::Request;
 
-use crate::{Limits, Source, jail, read};
+use crate::{Limits, Source, jail, preview, read};
 
 /// The longest request: a line with a name, a type, paths and the numbers of known pages.
 const MOST_REQUEST_BYTES: u64 = 1 << 20;
@@ -41,6 +41,9 @@ fn whole() -> std::io::Result<()> {
     let limits = Limits { pages: request.most_pages.unwrap_or(Limits::default().pages), ..Limits::default() };
     let source = Source { bytes, name: request.name, media_type: request.media_type };
     let mut out = BufWriter::new(std::io::stdout().lock());
-    read(source, limits, &request.models, &request.known, &mut out)?;
+    match request.draw {
+        Some(page) => preview::draw(&source, page, &mut out)?,
+        None => read(source, limits, &request.models, &request.known, &mut out)?,
+    }
     out.flush()
 }

@@ -1,12 +1,13 @@
-//! Draws a page of a PDF, so that its letters can be recognised.
+//! Draws a page of a PDF: in greys, so that its letters can be recognised, or in colours, to be looked at.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hayro::hayro_interpret::InterpreterSettings;
 use hayro::hayro_syntax::Pdf;
+use hayro::vello_cpu::Pixmap;
 use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::{PixmapSettings, RenderCache, RenderSettings, render};
-use image::{GrayImage, Luma};
+use image::{GrayImage, Luma, RgbImage};
 
 /// Ordinary print is read as well as at 300, in half the time.
 const DOTS_PER_INCH: f32 = 200.0;
@@ -25,21 +26,41 @@ impl Pages {
         catch_unwind(|| Pdf::new(bytes.to_vec()).ok()).ok().flatten().map(Self)
     }
 
-    /// Draws a page, counted from 0. None: it cannot be drawn.
-    pub fn draw(&self, index: usize) -> Option<GrayImage> {
-        catch_unwind(AssertUnwindSafe(|| self.drawn(index))).ok().flatten()
+    /// The width and the height of a page, counted from 0, in points. None: it has no size.
+    pub fn size(&self, index: usize) -> Option<(f32, f32)> {
+        let size = catch_unwind(AssertUnwindSafe(|| Some(self.0.pages().get(index)?.render_dimensions())));
+        size.ok().flatten().filter(|(width, height)| scale(*width, *height).is_some())
     }
 
-    fn drawn(&self, index: usize) -> Option<GrayImage> {
+    /// Draws a page, counted from 0, to be read. None: it cannot be drawn.
+    pub fn draw(&self, index: usize) -> Option<GrayImage> {
+        let drawn = self.drawn(index, LONGEST_SIDE)?;
+        let grey = drawn.data().iter().map(|dot| luma(dot.r, dot.g, dot.b)).collect();
+        GrayImage::from_raw(u32::from(drawn.width()), u32::from(drawn.height()), grey)
+    }
+
+    /// Draws a page, counted from 0, to be looked at. None: it cannot be drawn.
+    pub fn preview(&self, index: usize, longest_side: u32) -> Option<RgbImage> {
+        let drawn = self.drawn(index, longest_side as f32)?;
+        let colours = drawn.data().iter().flat_map(|dot| [dot.r, dot.g, dot.b]).collect();
+        RgbImage::from_raw(u32::from(drawn.width()), u32::from(drawn.height()), colours)
+    }
+
+    fn drawn(&self, index: usize, longest_side: f32) -> Option<Pixmap> {
+        catch_unwind(AssertUnwindSafe(|| self.rendered(index, longest_side))).ok().flatten()
+    }
+
+    fn rendered(&self, index: usize, longest_side: f32) -> Option<Pixmap> {
         let page = self.0.pages().get(index)?;
         let (width, height) = page.render_dimensions();
-        let scale = scale(width, height)?;
+        let scale = scale(width, height)?.min(longest_side / width.max(height));
+        if width.min(height) * scale < 1.0 {
+            return None;
+        }
         let paper = PixmapSettings { x_scale: scale, y_scale: scale, bg_color: WHITE };
         // What a cache holds of a page is of no use for the next scan.
         let cache = RenderCache::new();
-        let drawn = render(page, &cache, &InterpreterSettings::default(), &RenderSettings::default(), &paper);
-        let grey = drawn.data().iter().map(|dot| luma(dot.r, dot.g, dot.b)).collect();
-        GrayImage::from_raw(u32::from(drawn.width()), u32::from(drawn.height()), grey)
+        Some(render(page, &cache, &InterpreterSettings::default(), &RenderSettings::default(), &paper))
     }
 }
 

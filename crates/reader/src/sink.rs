@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use domain::reading::{FileKind, Line, Models, Page, ReadBy, Unreadable};
+use domain::reading::{FileKind, Line, LinePlace, Models, Page, ReadBy, Unreadable};
 use image::GrayImage;
 
-use crate::ocr::Ocr;
+use crate::ocr::{Ocr, Seen};
 use crate::{Result, Stop};
 
 /// The most that is read of one file.
@@ -103,13 +103,19 @@ impl<'a> Sink<'a> {
         self.page(Page { label, text: text.to_owned(), ..nothing(ReadBy::Text) })
     }
 
+    /// A page of stored text that can be drawn.
+    pub fn drawable(&mut self, text: &str, aspect: Option<f32>, lines: Vec<LinePlace>) -> Result<()> {
+        self.page(Page { text: text.to_owned(), aspect, lines, ..nothing(ReadBy::Text) })
+    }
+
     /// A page that is a picture of text.
     pub fn picture(&mut self, picture: &GrayImage) -> Result<()> {
         if self.passes_known() {
             return Ok(());
         }
-        let seen = self.ocr()?.read(picture)?;
-        self.page(Page { text: seen.text, confidence: seen.confidence, lines: seen.lines, ..nothing(ReadBy::Ocr) })
+        let Seen { text, confidence, lines } = self.ocr()?.read(picture)?;
+        let aspect = Some(picture.width() as f32 / picture.height().max(1) as f32);
+        self.page(Page { text, confidence, aspect, lines, ..nothing(ReadBy::Ocr) })
     }
 
     /// Stops if pictures cannot be read here.
@@ -243,12 +249,21 @@ impl<'a> Sink<'a> {
 }
 
 fn nothing(read_by: ReadBy) -> Page {
-    Page { number: 0, label: None, text: String::new(), read_by, confidence: None, trouble: None, lines: Vec::new() }
+    Page {
+        number: 0,
+        label: None,
+        text: String::new(),
+        read_by,
+        confidence: None,
+        trouble: None,
+        aspect: None,
+        lines: Vec::new(),
+    }
 }
 
 /// A text without blanks at the ends of lines, without more than one empty line in a row, and without what no text has. It ends when it has
 /// more than `room` bytes.
-fn trimmed(text: &str, room: usize) -> String {
+pub(crate) fn trimmed(text: &str, room: usize) -> String {
     let is_text = |c: &char| *c == '\t' || !c.is_control();
     let lines = text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'));
     let (mut kept, mut is_apart) = (String::new(), false);

@@ -31,7 +31,7 @@ impl Said {
             match serde_json::from_str(line).expect("a line") {
                 Line::Head { kind, title, .. } => (said.kind, said.title) = (Some(kind), title),
                 Line::Page(page) => said.pages.push(page),
-                Line::Alive => {}
+                Line::Alive | Line::Picture { .. } => {}
                 Line::End { is_cut, .. } => said.is_cut = is_cut,
                 Line::Refused { why, .. } => said.refused = Some(why),
             }
@@ -309,4 +309,95 @@ fn no_more_is_read_of_a_file_than_its_limits_say() {
         ["rows 1 to 100", "rows 101 to 200", "rows 201 to 300", "rows 301 to 400", "rows 401 to 450"]
     );
     assert!(said.texts().iter().all(|text| text.starts_with("| a | b |")), "each page has the head");
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/files").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_lines_of_a_pdf_with_text_have_their_places() {
+    for (name, least) in [("handbook.pdf", 0.9), ("columns.pdf", 0.9), ("report.pdf", 0.8)] {
+        let said = Said::of(fixture(name), name);
+        let (mut n_lines, mut n_placed) = (0, 0);
+        for page in &said.pages {
+            let lines: Vec<&str> = page.text.lines().filter(|line| !line.is_empty()).collect();
+            assert!(page.lines.is_empty() || page.lines.len() == lines.len(), "{name}, page {}", page.number);
+            assert!(page.aspect.is_some_and(|aspect| (0.5..2.0).contains(&aspect)), "{name}, page {}", page.number);
+            n_lines += lines.len();
+            n_placed += page.lines.iter().filter(|place| place.width > 0.0 && place.height > 0.0).count();
+        }
+        assert!(n_placed as f64 >= least * n_lines as f64, "{name}: {n_placed} of {n_lines} lines");
+    }
+    // Each below the one before, where the maker has put them: at 60 points, the first at 780 of 842.
+    let content = "BT /F1 11 Tf 14 TL 60 780 Td (The first line.) Tj T* (The second line.) Tj ET";
+    let made = pdf_of(content);
+    let places = &Said::of(made, "made.pdf").pages[0].lines;
+    let first = places.first().expect("a place");
+    assert!((first.x - 60.0 / 595.0).abs() < 0.01 && (first.y - 52.0 / 842.0).abs() < 0.01, "{places:?}");
+    assert!(first.width > 0.1 && first.width < 0.3 && first.height > 0.008, "{places:?}");
+}
+
+/// The picture of a page: its width and height.
+fn drawn(bytes: &[u8], page: u32) -> std::result::Result<(u32, u32), Unreadable> {
+    let mut out = Vec::new();
+    let source = Source { bytes: bytes.to_vec(), ..Source::default() };
+    crate::preview::draw(&source, page, &mut out).expect("written");
+    let end = out.iter().position(|byte| *byte == b'\n').expect("a line");
+    match serde_json::from_slice(&out[..end]).expect("a line") {
+        Line::Picture { bytes } => {
+            let jpeg = &out[end + 1..];
+            assert_eq!(jpeg.len() as u64, bytes);
+            let picture = image::load_from_memory_with_format(jpeg, image::ImageFormat::Jpeg).expect("a JPEG");
+            Ok((picture.width(), picture.height()))
+        }
+        Line::Refused { why, .. } => Err(why),
+        line => panic!("{line:?}"),
+    }
+}
+
+#[test]
+fn a_page_is_drawn_small_and_what_has_no_picture_is_refused() {
+    let pdf = fixture("handbook.pdf");
+    let (width, height) = drawn(&pdf, 1).expect("a picture");
+    assert!(height == 1_400 || height == 1_399, "{width} x {height}");
+    assert!((900..1_100).contains(&width), "{width} x {height}");
+    assert_eq!(drawn(&fixture("scan.pdf"), 1).map(|(width, height)| width.max(height) <= 1_400), Ok(true));
+    assert_eq!(drawn(&fixture("two-pages.tif"), 2).map(|(width, height)| width.max(height) <= 1_400), Ok(true));
+    assert_eq!(drawn(&fixture("sideways.png"), 1).map(|(width, height)| width.max(height) <= 1_400), Ok(true));
+    for (bytes, page, why) in [
+        (pdf.clone(), 0, Unreadable::Damaged),
+        (pdf.clone(), 9_999, Unreadable::Damaged),
+        (fixture("two-pages.tif"), 3, Unreadable::Damaged),
+        (fixture("sideways.png"), 2, Unreadable::Damaged),
+        (pdf[..pdf.len() / 4].to_vec(), 1, Unreadable::Damaged),
+        (b"plain text".to_vec(), 1, Unreadable::UnknownKind),
+        (b"MZ\x90\0\x03".to_vec(), 1, Unreadable::Program),
+        (Vec::new(), 1, Unreadable::Empty),
+    ] {
+        assert_eq!(drawn(&bytes, page), Err(why), "page {page} of {} bytes", bytes.len());
+    }
+}
+
+/// A PDF of one page of A4.
+fn pdf_of(content: &str) -> Vec<u8> {
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [5 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>".to_owned(),
+    ];
+    let mut file = "%PDF-1.4\n".to_owned();
+    let mut table = String::new();
+    for (nth, object) in objects.iter().enumerate() {
+        table.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", nth + 1));
+    }
+    let at = file.len();
+    file.push_str(&format!(
+        "xref\n0 6\n0000000000 65535 f \n{table}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n{at}\n%%EOF\n"
+    ));
+    file.into_bytes()
 }

@@ -74,6 +74,9 @@ pub const MIGRATIONS: &[Migration] = files![
     "0037_columns_of_sources",
     "0038_files",
     "0039_failing_since",
+    "0040_attached_files",
+    "0041_ears",
+    "0042_previews",
 ];
 
 /// The schema this binary works with.

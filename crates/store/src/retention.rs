@@ -133,6 +133,12 @@ pub const RULES: &[Rule] = &[
         what: "what happened to sources",
         outlived: Outlived::Where("at < coalesce($1, now()) - $2 order by at"),
     },
+    Rule {
+        table: "public.file_previews",
+        keep_days: 7,
+        what: "pictures of pages; one that somebody looks at again is drawn again",
+        outlived: Outlived::Where("created_at < coalesce($1, now()) - $2 order by created_at"),
+    },
     // Before the jobs, with which they would go: millions of rows in one statement.
     Rule {
         table: "tributary.sync_seen",

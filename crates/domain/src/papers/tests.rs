@@ -17,6 +17,7 @@ pub(crate) fn page(text: &str) -> Page {
         read_by: ReadBy::Text,
         confidence: None,
         trouble: None,
+        aspect: None,
         lines: Vec::new(),
     }
 }

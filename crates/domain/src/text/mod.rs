@@ -28,7 +28,7 @@ pub use normalise::normalise;
 pub use nul::{has_nul, replace_nul, replace_nul_in};
 pub use phrase::Phrases;
 pub use sentences::sentences;
-pub use snippet::{Part, snippet};
+pub use snippet::{Part, matches, snippet};
 
 /// The version of normalising and cutting. It is part of every hash, so with a new version every text counts as changed.
 pub const TEXT_VERSION: u8 = 1;

@@ -19,23 +19,36 @@ const MOST_MOVED_CHARS: usize = 30;
 /// left out. `terms` are lower-case lexemes, some of them stems. Without a match it is the beginning of the text.
 pub fn snippet(text: &str, terms: &[String], most_chars: usize) -> Vec<Part> {
     let text = text.trim();
-    let marks = marks(text, &Terms::of(terms), most_chars.saturating_sub(2));
-    let window = widened(text, best(&marks, most_chars.saturating_sub(2)), most_chars);
+    let (window, marks) = looked_at(text, terms, most_chars);
     let mut parts = Parts::default();
     if window.start > 0 {
         parts.push("…", false);
     }
     let mut at = window.start;
-    for mark in marks.iter().filter(|mark| mark.range.start >= window.start && mark.range.end <= window.end) {
-        parts.push(&text[at..mark.range.start], false);
-        parts.push(&text[mark.range.clone()], true);
-        at = mark.range.end;
+    for mark in marks {
+        parts.push(&text[at..mark.start], false);
+        parts.push(&text[mark.clone()], true);
+        at = mark.end;
     }
     parts.push(&text[at..window.end], false);
     if window.end < text.len() {
         parts.push("…", false);
     }
     parts.0
+}
+
+/// Returns where the words are that a snippet of so many characters marks.
+pub fn matches(text: &str, terms: &[String], most_chars: usize) -> Vec<Range<usize>> {
+    looked_at(text, terms, most_chars).1
+}
+
+/// Returns the window of a text, and the matches in it.
+fn looked_at(text: &str, terms: &[String], most_chars: usize) -> (Range<usize>, Vec<Range<usize>>) {
+    let marks = marks(text, &Terms::of(terms), most_chars.saturating_sub(2));
+    let window = widened(text, best(&marks, most_chars.saturating_sub(2)), most_chars);
+    let is_in = |range: &Range<usize>| range.start >= window.start && range.end <= window.end;
+    let ranges = marks.into_iter().map(|mark| mark.range).filter(is_in).collect();
+    (window, ranges)
 }
 
 #[derive(Default)]

@@ -17,6 +17,8 @@ use crate::Env;
 
 /// The longest line that is taken: a page has at most 10 MB of text, and JSON may double it.
 const MOST_LINE_BYTES: u64 = 24 << 20;
+/// The largest picture of a page that is taken.
+const MOST_PICTURE_BYTES: u64 = 4 << 20;
 /// The end of what it says about its own death.
 const MOST_STDERR_BYTES: u64 = 16 << 10;
 
@@ -126,6 +128,18 @@ impl Reader {
                 Err(_) => Ok(Some(self.died(Unreadable::Unsafe).await)),
             },
         }
+    }
+
+    /// Waits for the picture that it was asked for. None: it cannot be drawn.
+    pub async fn picture(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        let Some(Heard::Line(Line::Picture { bytes: n @ 1..=MOST_PICTURE_BYTES })) = self.next().await? else {
+            return Ok(None);
+        };
+        let mut picture = Vec::new();
+        let left = self.until.saturating_duration_since(Instant::now());
+        let mut limited = (&mut self.lines).take(n);
+        let taken = tokio::time::timeout(left, limited.read_to_end(&mut picture)).await;
+        Ok((matches!(taken, Ok(Ok(_))) && picture.len() as u64 == n).then_some(picture))
     }
 
     async fn died(&mut self, why: Unreadable) -> Heard {

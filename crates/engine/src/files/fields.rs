@@ -143,6 +143,7 @@ mod tests {
             read_by: ReadBy::Text,
             confidence: None,
             trouble: None,
+            aspect: None,
             lines: Vec::new(),
         };
         let invoice = "# Invoice\n\nLarkfield Ltd\n\nInvoice number: INV-2041\nInvoice date: 3 March 2026\nDue date: 2 April 2026\n\n\

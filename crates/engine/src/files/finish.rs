@@ -241,6 +241,7 @@ mod tests {
             read_by: ReadBy::Text,
             confidence: None,
             trouble,
+            aspect: None,
             lines: Vec::new(),
         }
     }

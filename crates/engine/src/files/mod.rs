@@ -11,9 +11,11 @@ pub(crate) mod failed;
 mod fields;
 pub(crate) mod finish;
 mod model;
+mod preview;
 pub mod reading;
 mod said;
 
-pub use asked::{Estimate, Told, again, again_all, estimate, pages, told};
+pub use asked::{Asking, Estimate, Told, again, again_all, estimate, pages, told};
 pub use exported::all_fields;
+pub use preview::{is_drawable, preview};
 pub use said::{say, withdraw};

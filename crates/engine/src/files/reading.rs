@@ -102,6 +102,7 @@ pub async fn read(env: &Env, lease: &Lease, awaited: &Awaited, senses: Senses) -
         bytes: awaited.bytes,
         most_pages: Some(env.config.file_max_pages),
         known: known.into_iter().filter_map(|number| u32::try_from(number).ok()).collect(),
+        draw: None,
         models: if senses == Senses::All { models.clone() } else { Models::default() },
     };
     let begun = Instant::now();
@@ -126,7 +127,7 @@ pub async fn read(env: &Env, lease: &Lease, awaited: &Awaited, senses: Senses) -
                     Some(Heard::Line(Line::Page(_))) => {
                         break Ended { refusal: Some(Unreadable::Unsafe), ..ended(FileState::Refused) };
                     }
-                    Some(Heard::Line(Line::Alive)) => {}
+                    Some(Heard::Line(Line::Alive | Line::Picture { .. })) => {}
                     Some(Heard::Line(Line::End { is_cut, language })) => {
                         let to_recognise = keeping.troubles.iter().any(|why| is_recognisable(*why, &models));
                         let is_over = senses == Senses::All || !to_recognise;

@@ -316,6 +316,7 @@ async fn a_forgotten_tenant_leaves_no_row_in_any_table_and_others_keep_theirs() 
              insert into mailbox_checks (tenant_id, source_id, day, n_provider, n_stored) select tenant_id, id, '2026-11-01', 1, 1 from connected_sources where name = '{word}';
              insert into files (tenant_id, sha256, reader_version, reading_id, state) values ('{tenant_id}', repeat('c', 64), 1, gen_random_uuid(), 'read');
              insert into file_pages (tenant_id, sha256, number, text, read_by) values ('{tenant_id}', repeat('c', 64), 1, '{word}', 'text');
+             insert into file_previews (tenant_id, sha256, page, picture) values ('{tenant_id}', repeat('c', 64), 1, sha256('{word}'));
              insert into document_steps (tenant_id, document_id, step, state, ended_at) select tenant_id, id, 'transcribe', 'done', now() from source_documents where tenant_id = '{tenant_id}' limit 1;
              insert into document_fields (tenant_id, document_id, name, value, state) select tenant_id, id, 'number', '{word}', 'read' from source_documents where tenant_id = '{tenant_id}' limit 1;
              insert into document_mentions (tenant_id, source_id, external_id, mentions) select tenant_id, id, 'contact:1', 'company:1' from connected_sources where name = '{word}';

@@ -29,7 +29,7 @@ impl Said {
                     (said.kind, said.title, said.n_pages) = (Some(kind), title, n_pages);
                 }
                 Line::Page(page) => said.pages.push(page),
-                Line::Alive => {}
+                Line::Alive | Line::Picture { .. } => {}
                 Line::End { is_cut, .. } => said.is_cut = is_cut,
                 Line::Refused { why, .. } => said.refused = Some(why),
             }

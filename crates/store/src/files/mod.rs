@@ -2,11 +2,12 @@
 
 pub mod all_fields;
 pub mod fields;
+pub mod previews;
 pub mod progress;
 pub mod steps;
 
 use chrono::{DateTime, Utc};
-use domain::reading::{FileKind, Page, ReadBy, Unreadable};
+use domain::reading::{FileKind, LinePlace, Page, ReadBy, Unreadable};
 use domain::{BlobKey, DocumentId, DocumentStatus, DocumentType, Record, SourceId, TenantId, words};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -244,6 +245,10 @@ pub async fn keep(conn: &mut PgConnection, tenant_id: TenantId, key: &BlobKey, p
         .bind(pages.iter().map(|page| page.read_by.as_str()).collect::<Vec<_>>())
         .bind(pages.iter().map(|page| page.confidence).collect::<Vec<_>>())
         .bind(pages.iter().map(|page| page.trouble.map(Unreadable::as_str)).collect::<Vec<_>>())
+        .bind(pages.iter().map(|page| page.aspect.filter(|aspect| aspect.is_finite())).collect::<Vec<_>>())
+        .bind(
+            pages.iter().map(|page| (!page.lines.is_empty()).then(|| LinePlace::pack(&page.lines))).collect::<Vec<_>>(),
+        )
         .execute(conn)
         .await?;
     Ok(())
@@ -313,6 +318,8 @@ struct PageRow {
     read_by: ReadBy,
     confidence: Option<f32>,
     trouble: Option<String>,
+    aspect: Option<f32>,
+    line_places: Option<Vec<u8>>,
 }
 
 /// Reads the pages of a file after page `after`, at most `limit`.
@@ -324,7 +331,7 @@ pub async fn pages(
     limit: i64,
 ) -> Result<Vec<Page>> {
     let rows: Vec<PageRow> = sqlx::query_as(
-        "select number, label, text, read_by, confidence, trouble from public.file_pages
+        "select number, label, text, read_by, confidence, trouble, aspect, line_places from public.file_pages
          where tenant_id = $1 and sha256 = $2 and number > $3 order by number limit $4",
     )
     .bind(tenant_id.0)
@@ -340,7 +347,8 @@ pub async fn pages(
         read_by: row.read_by,
         confidence: row.confidence,
         trouble: row.trouble.and_then(|why| why.parse().ok()),
-        lines: Vec::new(),
+        aspect: row.aspect,
+        lines: row.line_places.map(|packed| LinePlace::unpack(&packed)).unwrap_or_default(),
     };
     Ok(rows.into_iter().map(page).collect())
 }
@@ -414,14 +422,51 @@ pub async fn count_read(conn: &mut PgConnection, source_id: Option<SourceId>) ->
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(source_id.map(|id| id.0)).fetch_one(conn).await?)
 }
 
-/// Lists them with the names of their bytes, in the order of their ids, after one.
+/// Documents of which a model would be asked for the fields.
+#[derive(Clone, Copy, Debug, Default, sqlx::FromRow)]
+pub struct Papers {
+    pub n: i64,
+    /// The bytes of their texts; of one text at most so many as a model is shown.
+    pub bytes: i64,
+    /// Those of which this model was asked before, and what that cost.
+    pub n_asked: i64,
+    pub cost_micros: i64,
+}
+
+/// Counts those of them that are papers, and what this model cost for their fields.
+pub async fn count_papers(
+    conn: &mut PgConnection,
+    source_id: Option<SourceId>,
+    model: &str,
+    most_bytes: i64,
+) -> Result<Papers> {
+    let sql = format!(
+        "select count(*) as n, coalesce(sum(r.bytes), 0)::int8 as bytes, count(r.cost) as n_asked, coalesce(sum(r.cost), 0)::int8 as cost_micros
+         from (select least(octet_length(d.text), $3) as bytes,
+                   (select s.cost_micros from public.document_steps s where s.tenant_id = d.tenant_id and s.document_id = d.id
+                        and s.step = 'extract' and s.done_by = $2 and s.cost_micros > 0) as cost
+               {READ} and exists (select from public.document_fields p
+                   where p.tenant_id = d.tenant_id and p.document_id = d.id and p.name = 'paper')) r"
+    );
+    Ok(sqlx::query_as(AssertSqlSafe(sql))
+        .bind(source_id.map(|id| id.0))
+        .bind(model)
+        .bind(most_bytes)
+        .fetch_one(conn)
+        .await?)
+}
+
+/// Lists those that have one of the next `limit` bytes after these, with the names of their bytes. Documents with the same bytes are listed together.
 pub async fn read_after(
     conn: &mut PgConnection,
     source_id: Option<SourceId>,
-    after: Option<Uuid>,
+    after: Option<&str>,
     limit: i64,
 ) -> Result<Vec<(Uuid, String)>> {
-    let sql = format!("select d.id, d.blob_key {READ} and ($2::uuid is null or d.id > $2) order by d.id limit $3");
+    let sql = format!(
+        "with next as (select distinct d.blob_key {READ} and ($2::text is null or d.blob_key > $2) order by d.blob_key limit $3)
+         select d.id, d.blob_key {READ} and d.blob_key in (select blob_key from next) order by d.blob_key, d.id"
+    );
     Ok(sqlx::query_as(AssertSqlSafe(sql))
         .bind(source_id.map(|id| id.0))
         .bind(after)

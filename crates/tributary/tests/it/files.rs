@@ -68,8 +68,18 @@ impl Desk {
         document
     }
 
+    /// A page of ours, or what it shows, as a browser with this key asks for it.
+    async fn look(&self, path: &str, key: &Secret) -> reqwest::Response {
+        let request = client().get(format!("http://127.0.0.1:{}{path}", self.port)).header("accept", "text/html");
+        request.bearer_auth(key.reveal()).send().await.expect("an answer")
+    }
+
     async fn found(&self, query: &str) -> Vec<Value> {
-        let url = reqwest::Url::parse_with_params("http://x/api/v1/search", [("q", query)]).expect("an address");
+        self.found_where(&[("q", query)]).await
+    }
+
+    async fn found_where(&self, asked: &[(&str, &str)]) -> Vec<Value> {
+        let url = reqwest::Url::parse_with_params("http://x/api/v1/search", asked).expect("an address");
         let answer = self.ask(&format!("{}?{}", url.path(), url.query().unwrap_or_default())).await;
         answer["hits"].as_array().cloned().unwrap_or_default()
     }
@@ -298,6 +308,19 @@ async fn a_scan_and_a_recording_are_recognised_on_this_machine() {
     assert!(20 * n_right >= 19 * expected.len(), "{n_right} of {} words: {}", expected.len(), scan["text"]);
     let page = desk.ask(&format!("/api/v1/documents/{}/pages", scan["id"].as_str().expect("an id"))).await;
     assert_eq!(page["pages"][0]["read_by"], "ocr", "{page}");
+    let read =
+        scan["file"]["steps"].as_array().and_then(|steps| steps.iter().find(|step| step["step"] == "transcribe"));
+    assert_eq!(read.map(|step| &step["tries"]), Some(&json!(1)), "both lanes were counted: {scan}");
+    // The lines of a hit are marked on the scan.
+    let hit = desk.found(&expected[..6].join(" ")).await.swap_remove(0);
+    let place = format!(
+        "/documents/{}?page=1&hit={}&words={}#mark",
+        scan["id"].as_str().expect("an id"),
+        hit["chunk_id"].as_str().expect("an id"),
+        expected[1]
+    );
+    let shown = desk.look(&place, &desk.key).await.text().await.expect("a page");
+    assert!(shown.contains("id=\"mark\"") && shown.contains("<rect "), "{place}: {shown}");
     let said = call["text"].as_str().unwrap_or_default().to_lowercase();
     assert!(said.contains("roof of the old warehouse") && said.contains("tuesday morning"), "{said}");
     assert_eq!((&call["file"]["kind"], &call["file"]["language"]), (&json!("audio"), &json!("en")), "{call}");
@@ -345,6 +368,137 @@ async fn an_invoice_has_fields_that_are_found_and_corrected_and_exported() {
     assert!(is_told.await, "what a person said is not found");
     let listed = desk.ask("/api/v1/documents/fields?name=number").await;
     assert!(listed.to_string().contains("INV-2041"), "{listed}");
+}
+
+/// S6, S17: what a browser gets is a picture that was made here, and nobody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_shown_as_it_looks_and_the_place_of_a_field_is_marked() {
+    let desk = Desk::new(World::now().await).await;
+    let _app = desk.up(None).await;
+    let invoice = "Invoice\n\nLarkfield Ltd\n\nInvoice number: INV-2041\nInvoice date: 3 March 2026\n\n\
+        Net amount: EUR 676.47\nVAT 19%: EUR 128.53\nTotal: EUR 805.00";
+    let bytes = pdf(&[invoice, "Terms: pay within 30 days."]);
+    let id = id_of(&desk.hand_in("larkfield.pdf", &bytes).await.expect("an answer"));
+    let notes = id_of(&desk.hand_in("notes.txt", b"Plain notes about larks.").await.expect("an answer"));
+    let damaged = id_of(&desk.hand_in("cut.pdf", &bytes[..bytes.len() / 3]).await.expect("an answer"));
+    for id in [&id, &notes, &damaged] {
+        desk.read(id).await;
+    }
+
+    let page =
+        desk.look(&format!("/documents/{id}?page=1&field=total.0"), &desk.key).await.text().await.expect("a page");
+    assert!(
+        page.contains(&format!(
+            "src=\"/documents/{id}/pages/2/picture\" width=\"989\" height=\"1400\" loading=\"lazy\""
+        )),
+        "{page}"
+    );
+    assert!(page.contains("<mark id=\"mark\">") && page.contains("805.00</mark>"), "{page}");
+    assert_eq!(page.matches("<rect ").count(), 1, "the line of the total is marked on the page: {page}");
+    assert!(
+        page.contains(&format!("/documents/{id}?page=1&#38;field=total.0#mark")),
+        "no field leads to its place: {page}"
+    );
+
+    let reader = desk.world.caller(desk.world.tenant_id, &[Scope::Read]).await.1;
+    let picture = format!("/documents/{id}/pages/1/picture");
+    let mut seen = Vec::new();
+    for key in [&desk.key, &reader] {
+        let answer = desk.look(&picture, key).await;
+        assert_eq!(answer.status().as_u16(), 200, "{picture}");
+        let header = |name: &str| {
+            answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            (header("content-type").as_str(), header("x-content-type-options").as_str()),
+            ("image/jpeg", "nosniff")
+        );
+        assert_eq!(header("content-security-policy"), "default-src 'none'; sandbox");
+        seen.push(answer.bytes().await.expect("bytes"));
+    }
+    assert!(seen[0].starts_with(b"\xff\xd8\xff") && seen[0] == seen[1]);
+    let mut conn = desk.world.conn().await;
+    let n_kept = "select count(*) from file_previews where picture is not null";
+    assert_eq!(
+        sqlx::query_scalar::<_, i64>(n_kept).fetch_one(&mut *conn).await.expect("a count"),
+        1,
+        "it was drawn twice"
+    );
+
+    let other = desk.world.other_tenant("somebody else").await;
+    let stranger = desk.world.caller(other, &READ_WRITE).await.1;
+    assert_eq!(desk.look(&picture, &stranger).await.status().as_u16(), 404, "S17: another tenant's page was shown");
+    let nobody = client().get(format!("http://127.0.0.1:{}{picture}", desk.port)).send().await.expect("an answer");
+    assert_eq!(nobody.status().as_u16(), 401);
+    for missing in [
+        format!("/documents/{id}/pages/0/picture"),
+        format!("/documents/{id}/pages/3/picture"),
+        format!("/documents/{id}/pages/-1/picture"),
+        format!("/documents/{notes}/pages/1/picture"),
+        format!("/documents/{damaged}/pages/1/picture"),
+        format!("/documents/{}/pages/1/picture", desk.world.tenant_id.0),
+    ] {
+        assert_eq!(desk.look(&missing, &desk.key).await.status().as_u16(), 404, "{missing}");
+    }
+    let text = desk.look(&format!("/documents/{notes}"), &desk.key).await.text().await.expect("a page");
+    assert!(text.contains("Plain notes about larks.") && !text.contains("<img"), "{text}");
+
+    let found = async |name: &str, value: &str| desk.found_where(&[("q", "larkfield"), (name, value)]).await.len();
+    assert_eq!((found("paper", "invoice").await, found("paper", "contract").await), (1, 0));
+    assert_eq!((found("supplier", "larkfield").await, found("amount_min", "805.01").await), (1, 0));
+    assert_eq!((found("amount_max", "805").await, found("paper_since", "2026-03-04").await), (1, 0));
+
+    // What was drawn goes with its document.
+    let url = format!("http://127.0.0.1:{}/api/v1/documents/{id}", desk.port);
+    let deleted = client().delete(url).bearer_auth(desk.key.reveal()).send().await.expect("an answer");
+    assert_eq!(deleted.status().as_u16(), 204);
+    assert_eq!(sqlx::query_scalar::<_, i64>(n_kept).fetch_one(&mut *conn).await.expect("a count"), 0);
+    assert_eq!(desk.look(&picture, &desk.key).await.status().as_u16(), 404);
+}
+
+/// Documents that share their bytes are asked for together: what was read of these is forgotten once.
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_everything_again_counts_it_and_leaves_no_copy_out() {
+    let desk = Desk::new(World::now().await).await;
+    let sql = format!(
+        "with s as (insert into connected_sources (id, tenant_id, provider, name) values (gen_random_uuid(), '{tenant}', 'drive', 'Papers') returning id, tenant_id),
+             f as (insert into files (tenant_id, sha256, reader_version, reading_id, state, kind, n_pages)
+                 select '{tenant}', lpad(to_hex(n), 64, '0'), 1, gen_random_uuid(), 'read', 'pdf', 2 from generate_series(1, 600) n),
+             d as (insert into source_documents (id, tenant_id, source_id, external_id, document_type, text, blob_key, content_sha256, status)
+                 select gen_random_uuid(), s.tenant_id, s.id, 'p' || n || '-' || copy, 'file', repeat('a', 4000), lpad(to_hex(n), 64, '0'), sha256('a'), 'completed'
+                 from s, generate_series(1, 600) n, generate_series(1, case n when 7 then 3 else 1 end) copy returning tenant_id, id, external_id)
+         insert into document_fields (tenant_id, document_id, name, value, state) select tenant_id, id, 'paper', 'invoice', 'read' from d where external_id < 'p2'",
+        tenant = desk.world.tenant_id
+    );
+    let mut conn = desk.world.conn().await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut *conn).await.expect("documents");
+    let papers: i64 =
+        sqlx::query_scalar("select count(*) from document_fields").fetch_one(&mut *conn).await.expect("a count");
+    let ask = |args: &[&str]| {
+        let mut asked = command(&desk.folder.0, desk.port);
+        asked.env("DATABASE_URL", desk.world.database.admin.uri().reveal());
+        asked.env("LLM", "anthropic").env("LLM_API_KEY", "canary-key").env("LLM_MODEL", "wise-1");
+        asked.env("LLM_INPUT_PRICE_PER_MILLION", "10").env("LLM_OUTPUT_PRICE_PER_MILLION", "20");
+        run(asked.args(args))
+    };
+    let redo = ["document", "redo", "--step", "extract", "--source", "Papers"];
+    let (_, said, told) = ask(&redo);
+    let words = format!(
+        "602 files of 1,204 pages will be read again. wise-1 is asked for the fields of {papers} papers, which costs about $"
+    );
+    assert!(told.contains(&words) && told.contains("by their length and its price"), "{said}{told}");
+    let paid = "insert into document_steps (tenant_id, document_id, step, state, done_by, cost_micros, ended_at)
+        select tenant_id, document_id, 'extract', 'done', 'wise-1', 20000, now() from document_fields limit 5";
+    sqlx::query(paid).execute(&mut *conn).await.expect("steps");
+    let (_, said, told) = ask(&redo);
+    let price = format!("about ${:.2}, as papers did so far", papers as f64 * 0.02);
+    assert!(told.contains(&price) && !told.contains("canary"), "{price}: {said}{told}");
+
+    let (output, said, told) = ask(&["document", "redo", "--step", "transcribe", "--yes"]);
+    assert!(output.status.success() && said.contains("602 files will be read again"), "{said}{told}");
+    let waiting: i64 =
+        sqlx::query_scalar("select count(*) from pgmq.q_document_queue").fetch_one(&mut *conn).await.expect("a count");
+    assert_eq!(waiting, 602);
 }
 
 #[tokio::test(flavor = "multi_thread")]

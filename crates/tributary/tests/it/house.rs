@@ -17,8 +17,9 @@ use crate::looks::office::Office;
 const SOON: Duration = Duration::from_secs(8);
 const ROUTER: &str = include_str!("../../../web/src/api/router.rs");
 /// Routes that answer with something else than a page, or lead to one.
-const NO_PAGES: [&str; 16] = [
+const NO_PAGES: [&str; 17] = [
     "/documents/{id}/original",
+    "/documents/{id}/pages/{number}/picture",
     "/activities/{id}/recording",
     "/activities/{id}/attachments/{nth}",
     "/searches/{id}",

@@ -179,6 +179,7 @@ fn pages() -> Router<App> {
         .route("/documents/deleted", get(ui::deleted::show))
         .route("/documents/{id}", get(ui::document::show))
         .route("/documents/{id}/original", get(ui::document::original))
+        .route("/documents/{id}/pages/{number}/picture", get(ui::file::picture))
         .route("/documents/{id}/read-again", post(ui::file_acts::read_again))
         .route("/documents/{id}/fields/{action}", post(ui::file_acts::field))
         .route("/documents/{id}/delete", post(ui::deleted::delete))

@@ -267,7 +267,7 @@ if (opened) {
 
 // ---- a page or a chunk that is folded opens where a link leads to it
 const unfold = () => {
-  const target = /^#(page-\d+|c-[\w-]+)$/.test(location.hash) && document.querySelector(location.hash);
+  const target = /^#(page-\d+|mark|c-[\w-]+)$/.test(location.hash) && document.querySelector(location.hash);
   const fold = target && target.closest("details");
   if (!fold || fold.open) return;
   fold.open = true;
@@ -275,6 +275,13 @@ const unfold = () => {
 };
 unfold();
 addEventListener("hashchange", unfold);
+
+// ---- a page that cannot be drawn shows its text alone
+const withoutPicture = (picture) => picture.closest?.(".preview")?.setAttribute("hidden", "");
+addEventListener("error", (failed) => withoutPicture(failed.target), true);
+for (const picture of document.querySelectorAll(".preview img")) {
+  if (picture.complete && picture.naturalWidth === 0 && picture.currentSrc) withoutPicture(picture);
+}
 
 // ---- files that are dropped are sent at once, chosen ones by the button: each by itself, and its line says how far it is. Without this script the form
 // is sent.

@@ -22,6 +22,7 @@ use super::fields::{self, FieldLine};
 use super::file::{self, FilePart, PagesPart};
 use super::file_acts::ShownQuery;
 use super::layout::Layout;
+use super::marked::MarkQuery;
 use super::text::{Badge, When};
 use super::{Visitor, html, reading};
 use crate::api::error::ApiError;
@@ -115,6 +116,7 @@ pub(crate) async fn show(
     Path(id): Path<Uuid>,
     Query(query): Query<DoneQuery>,
     Query(shown): Query<ShownQuery>,
+    Query(mark): Query<MarkQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let WholeDocument { document, chunks, n_embedded } =
         documents::whole(&app.env, &visitor, DocumentId(id), MOST_CHUNKS).await?;
@@ -122,7 +124,7 @@ pub(crate) async fn show(
     let original = load_original(&app, &visitor, &document, payload).await?;
     let told = files::told(&app.env, &visitor, &document).await?;
     let pages = match &told {
-        Some(told) => file::pages(&app, &visitor, &document, told, shown.page).await?,
+        Some(told) => file::pages(&app, &visitor, &document, told, shown.page, &mark).await?,
         None => None,
     };
     let client = super::search::clients_of(&app, &visitor, &[document.id]).await?.remove(&document.id);
@@ -161,7 +163,10 @@ pub(crate) async fn show(
         is_live: document.deleted_at.is_none()
             && (document.is_pending() || !is_settled || reading::is_under_way(document.status)),
         file: told.as_ref().map(|told| FilePart::new(&document, told, now)),
-        fields: told.as_ref().map(|told| fields::lines(id, &told.fields, now)).unwrap_or_default(),
+        fields: told
+            .as_ref()
+            .map(|told| fields::lines(id, &told.fields, told.file.as_ref().and_then(|file| file.kind()), now))
+            .unwrap_or_default(),
         pages,
         original,
         metadata: pretty(&document.source_metadata),

@@ -1,12 +1,14 @@
 //! The fields of a document's paper: what was read of it, and what people said.
 
 use chrono::{DateTime, Utc};
+use domain::reading::FileKind;
 use domain::shown::{capitalised, clipped, number, shown_lines};
 use store::files::fields::{FieldRow, FieldState};
 use uuid::Uuid;
 
-use super::file;
+use super::reading::part;
 use super::text::{Badge, When};
+use super::{file, marked};
 
 /// Below this share a field that was read is marked as not sure.
 const SURE: f32 = 0.8;
@@ -32,7 +34,7 @@ pub(super) struct FieldLine {
 }
 
 /// The fields of a document, as the page shows them.
-pub(super) fn lines(document: Uuid, fields: &[FieldRow], now: DateTime<Utc>) -> Vec<FieldLine> {
+pub(super) fn lines(document: Uuid, fields: &[FieldRow], kind: Option<FileKind>, now: DateTime<Utc>) -> Vec<FieldLine> {
     let line = |field: &FieldRow| {
         let n_of_name = fields.iter().filter(|other| other.name == field.name).count();
         let label = match n_of_name {
@@ -46,7 +48,13 @@ pub(super) fn lines(document: Uuid, fields: &[FieldRow], now: DateTime<Utc>) -> 
             ordinal: field.ordinal,
             label,
             value: shown_lines(&field.value),
-            page: field.page.map(|page| (format!("page {}", number(page.into())), file::address(document, page))),
+            page: field.page.map(|page| {
+                let address = match field.quote {
+                    Some(_) => marked::of_field(document, page, &field.name, field.ordinal),
+                    None => file::address(document, page),
+                };
+                (format!("{} {}", part(kind), number(page.into())), address)
+            }),
             quote: field.quote.as_deref().map(shown_lines).unwrap_or_default(),
             badge,
             note,
@@ -109,10 +117,10 @@ mod tests {
             field("line", 1, FieldState::Read),
             field("total", 0, FieldState::Read),
         ];
-        let lines = lines(Uuid::nil(), &fields, DateTime::UNIX_EPOCH);
+        let lines = lines(Uuid::nil(), &fields, Some(FileKind::Pdf), DateTime::UNIX_EPOCH);
         let labels: Vec<&str> = lines.iter().map(|line| line.label.as_str()).collect();
         assert_eq!(labels, ["Line 1", "Line 2", "Total"]);
-        let place = (format!("/documents/{}#page-2", Uuid::nil()), "page 2".to_owned());
+        let place = (format!("/documents/{}?page=2&field=total.0#mark", Uuid::nil()), "page 2".to_owned());
         assert_eq!(lines[2].page.clone().map(|(words, href)| (href, words)), Some(place));
         assert_eq!(lines[1].key, "line-1");
     }

@@ -1,22 +1,28 @@
 //! The file of a document: how far it is read, its steps, and its text page by page.
 
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::IntoResponse;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::reading::{FileKind, Page, ReadBy, Step, Unreadable};
-use domain::shown::{capitalised, clipped, dollars, duration, number, plural, shown_lines};
+use domain::shown::{capitalised, clipped, dollars, duration, number, plural};
 use domain::{DocumentId, DocumentStatus};
 use engine::files::{self, Told};
 use serde_json::Value;
-use store::files::FileState;
 use store::files::steps::{StepRow, StepState};
+use store::files::{File, FileState};
 use store::memory::Document;
 use uuid::Uuid;
 
 use super::Visitor;
-use super::document::{Fact, cut};
+use super::document::Fact;
+use super::marked::{self, MarkQuery, Marked, Piece, Wanted, marked};
 use super::reading::{self, how_far, is_under_way, part, way_out};
 use super::text::{Badge, When};
 use crate::api::error::ApiError;
+use crate::api::extract::Path;
 use crate::app::App;
+use crate::edge::FILE_POLICY;
 
 /// Pages of a file on one page of ours.
 const PAGES: i32 = 20;
@@ -24,6 +30,9 @@ const PAGES: i32 = 20;
 const MOST_OPEN: usize = 3;
 /// Characters of one page that are shown.
 const MOST_PAGE_CHARS: usize = 20_000;
+/// The longest side of a page's picture, and the width of a sheet of A4 as a share of its height.
+const LONGEST_SIDE: f32 = 1_400.0;
+const A4: f32 = 0.707;
 /// A step that took less took no time worth telling.
 const NO_TIME: TimeDelta = TimeDelta::milliseconds(100);
 
@@ -225,11 +234,41 @@ pub(super) struct PageRow {
     pub name: String,
     /// By what it was recognised, and why it has no text, or not all of it.
     pub told: String,
-    pub text: String,
+    pub text: Vec<Piece>,
+    /// The boxes of the lines that are marked.
+    pub boxes: Vec<marked::LineBox>,
+    /// A link leads to a place on it that was not found: it leads to the page itself.
+    pub is_unmarked: bool,
+    /// None: it cannot be drawn.
+    pub picture: Option<Picture>,
     /// It is unfolded.
     pub is_open: bool,
     /// The file has this page alone, so that it needs no name.
     pub is_alone: bool,
+}
+
+/// The picture of a page, which is drawn when somebody looks at it.
+pub(super) struct Picture {
+    pub href: String,
+    pub width: u32,
+    pub height: u32,
+    pub alt: String,
+}
+
+/// A page as it looks.
+pub(crate) async fn picture(
+    State(app): State<App>,
+    visitor: Visitor,
+    Path((id, number)): Path<(Uuid, i32)>,
+) -> Result<impl IntoResponse, ApiError> {
+    let jpeg = files::preview(&app.env, &visitor, DocumentId(id), number).await?;
+    let headers = [
+        (CONTENT_TYPE, "image/jpeg"),
+        (CONTENT_DISPOSITION, "inline"),
+        (CONTENT_SECURITY_POLICY, FILE_POLICY),
+        (CACHE_CONTROL, "private, max-age=600"),
+    ];
+    Ok((headers, jpeg))
 }
 
 /// The page of ours that shows a page of a file, at its place.
@@ -252,12 +291,14 @@ pub(super) async fn pages(
     document: &Document,
     told: &Told,
     page: Option<i32>,
+    mark: &MarkQuery,
 ) -> Result<Option<PagesPart>, ApiError> {
     let after = before(page.unwrap_or(1));
     let read = files::pages(&app.env, visitor, DocumentId(document.id), after, PAGES.into()).await?;
     if read.is_empty() && after == 0 {
         return Ok(None);
     }
+    let mark = Wanted::of(mark, &told.fields, app, visitor).await?;
     let (kind, last) = (kind(told), i32::try_from(told.n_pages).unwrap_or(i32::MAX));
     let to = |page: i32| format!("/documents/{}?page={page}#text", document.id);
     let end = after.saturating_add(PAGES);
@@ -275,22 +316,51 @@ pub(super) async fn pages(
         },
         earlier: (after > 0).then(|| to(after)),
         later: (end < last).then(|| to(end + 1)),
-        pages: rows(read, kind, page, is_whole),
+        pages: rows(read, is_whole, &View { document: document.id, file: told.file.as_ref(), page, mark }),
     }))
 }
 
-fn rows(read: Vec<Page>, kind: Option<FileKind>, wanted: Option<i32>, is_whole: bool) -> Vec<PageRow> {
+/// The part of a document that is looked at: a file, and maybe one of its pages and a place on that.
+struct View<'a> {
+    document: Uuid,
+    file: Option<&'a File>,
+    page: Option<i32>,
+    mark: Option<Wanted>,
+}
+
+fn rows(read: Vec<Page>, is_whole: bool, view: &View<'_>) -> Vec<PageRow> {
     let is_alone = is_whole && read.len() == 1;
     let row = |(nth, page): (usize, Page)| PageRow {
-        is_open: nth < MOST_OPEN || wanted.is_some_and(|wanted| i64::from(wanted) == i64::from(page.number)),
+        is_open: nth < MOST_OPEN || view.is_at(&page),
         is_alone: is_alone && page.label.is_none(),
-        ..PageRow::new(page, kind)
+        ..PageRow::new(page, view)
     };
     read.into_iter().enumerate().map(row).collect()
 }
 
+impl View<'_> {
+    fn is_at(&self, page: &Page) -> bool {
+        self.page.is_some_and(|wanted| i64::from(wanted) == i64::from(page.number))
+    }
+
+    /// The picture of a page. One that was read before sizes were kept is shown on a sheet of A4.
+    fn picture(&self, page: &Page, name: &str) -> Option<Picture> {
+        let number = i32::try_from(page.number).ok()?;
+        self.file.filter(|file| files::is_drawable(file, number))?;
+        let aspect = page.aspect.filter(|aspect| (0.05..20.0).contains(aspect)).unwrap_or(A4);
+        let side = |share: f32| (LONGEST_SIDE * share.min(1.0)).round() as u32;
+        Some(Picture {
+            href: format!("/documents/{}/pages/{number}/picture", self.document),
+            width: side(aspect),
+            height: side(1.0 / aspect),
+            alt: format!("{name} as it looks"),
+        })
+    }
+}
+
 impl PageRow {
-    fn new(page: Page, kind: Option<FileKind>) -> Self {
+    fn new(page: Page, view: &View<'_>) -> Self {
+        let kind = view.file.and_then(|file| file.kind());
         let sure = page.confidence.map(|sure| format!(", {} sure", percent(sure.into()))).unwrap_or_default();
         let recognised = match page.read_by {
             ReadBy::Text => None,
@@ -304,6 +374,8 @@ impl PageRow {
             (None, true) => Some("no text".to_owned()),
             (None, false) => None,
         };
+        let is_marked = view.mark.is_some() && view.is_at(&page);
+        let Marked { text, boxes } = marked(&page, view.mark.as_ref().filter(|_| is_marked), MOST_PAGE_CHARS);
         let number = number(page.number.into());
         let name = match &page.label {
             Some(label) => format!("{} {number}: {}", capitalised(part(kind)), clipped(label, 120)),
@@ -311,9 +383,12 @@ impl PageRow {
         };
         Self {
             number: page.number,
+            picture: view.picture(&page, &name),
             name,
             told: [recognised, trouble].into_iter().flatten().collect::<Vec<_>>().join("; "),
-            text: shown_lines(&cut(page.text.trim_matches('\n'), MOST_PAGE_CHARS)),
+            is_unmarked: is_marked && text.iter().all(|piece| !piece.is_first),
+            text,
+            boxes,
             is_open: false,
             is_alone: false,
         }
@@ -326,6 +401,39 @@ mod tests {
 
     use super::*;
 
+    fn view(file: &File, page: Option<i32>) -> View<'_> {
+        View { document: Uuid::nil(), file: Some(file), page, mark: None }
+    }
+
+    fn file(kind: FileKind) -> File {
+        File {
+            reading_id: Uuid::nil(),
+            reader_version: 1,
+            state: FileState::Read,
+            kind: Some(kind.as_str().into()),
+            title: None,
+            n_pages: Some(9),
+            is_cut: false,
+            refusal: None,
+            detail: None,
+            language: None,
+        }
+    }
+
+    #[test]
+    fn pages_of_pdfs_and_pictures_have_a_picture_of_a_fixed_size() {
+        let (pdf, id) = (file(FileKind::Pdf), Uuid::nil());
+        let of = |file: &File, page: Page| PageRow::new(page, &view(file, None)).picture;
+        let lying = of(&pdf, Page { aspect: Some(1.414), ..page(9, "a") }).expect("a picture");
+        assert_eq!((lying.width, lying.height, lying.alt.as_str()), (1_400, 990, "Page 9 as it looks"));
+        assert_eq!(lying.href, format!("/documents/{id}/pages/9/picture"));
+        for aspect in [None, Some(f32::NAN), Some(0.0)] {
+            let unknown = of(&pdf, Page { aspect, ..page(1, "") }).expect("a picture");
+            assert_eq!((unknown.width, unknown.height), (990, 1_400), "{aspect:?}");
+        }
+        assert!(of(&pdf, page(10, "a")).is_none() && of(&file(FileKind::Docx), page(1, "a")).is_none());
+    }
+
     fn page(number: u32, text: &str) -> Page {
         Page {
             number,
@@ -334,6 +442,7 @@ mod tests {
             read_by: ReadBy::Text,
             confidence: None,
             trouble: None,
+            aspect: None,
             lines: Vec::new(),
         }
     }
@@ -355,7 +464,7 @@ mod tests {
     fn the_first_pages_and_the_one_that_is_wanted_are_unfolded() {
         let of = |n: u32, wanted| -> Vec<u32> {
             let read = (1..=n).map(|number| page(number, "a")).collect();
-            rows(read, Some(FileKind::Pdf), wanted, true)
+            rows(read, true, &view(&file(FileKind::Pdf), wanted))
                 .into_iter()
                 .filter(|row| row.is_open)
                 .map(|row| row.number)
@@ -364,7 +473,7 @@ mod tests {
         assert_eq!(of(2, None), [1, 2]);
         assert_eq!(of(9, None), [1, 2, 3]);
         assert_eq!(of(9, Some(7)), [1, 2, 3, 7]);
-        let alone = |read| rows(read, None, None, true).into_iter().all(|row| row.is_alone);
+        let alone = |read| rows(read, true, &view(&file(FileKind::Text), None)).into_iter().all(|row| row.is_alone);
         assert!(alone(vec![page(1, "a")]) && !alone(vec![page(1, "a"), page(2, "b")]));
         assert!(!alone(vec![Page { label: Some("Prices".into()), ..page(1, "a") }]));
     }
@@ -372,7 +481,7 @@ mod tests {
     #[test]
     fn a_page_says_its_name_by_what_it_was_recognised_and_why_it_has_no_text() {
         let of = |page: Page, kind| {
-            let row = PageRow::new(page, Some(kind));
+            let row = PageRow::new(page, &view(&file(kind), None));
             (row.name, row.told)
         };
         let said = |name: &str, told: &str| (name.to_owned(), told.to_owned());

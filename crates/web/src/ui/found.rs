@@ -12,7 +12,8 @@ use engine::searches::SavedSearch;
 use store::memory::Sort;
 use uuid::Uuid;
 
-use super::file;
+use super::marked;
+use super::reading::part;
 use super::search::address;
 use super::text::When;
 use crate::api::search::{Moment, SearchQuery};
@@ -136,10 +137,20 @@ fn facet_lists(facets: &Facets, query: &SearchQuery) -> Vec<FacetList> {
         let (since, until) = (Some(Moment::Day(f.since)), Some(Moment::Day(f.until)));
         link(&f.name, f.n, SearchQuery { since, until, ..query.clone() })
     });
+    let papers = facets.papers.iter().filter_map(|f| {
+        let paper = Some(f.value.parse().ok()?);
+        Some(link(&capitalised(&f.name.replace('_', " ")), f.n, SearchQuery { paper, ..query.clone() }))
+    });
+    let suppliers = facets
+        .suppliers
+        .iter()
+        .map(|f| link(&f.name, f.n, SearchQuery { supplier: Some(f.value.clone()), ..query.clone() }));
     let lists = [
         ("Type", types.collect::<Vec<_>>(), query.r#type.is_some()),
         ("Source", sources.collect(), query.source.is_some()),
         ("Channel", channels.collect(), query.channel.is_some() || query.source.is_some()),
+        ("Paper", papers.collect(), query.paper.is_some()),
+        ("Supplier", suppliers.collect(), query.supplier.is_some()),
         ("Time", times.collect(), false),
     ];
     lists
@@ -153,7 +164,7 @@ fn facet_lists(facets: &Facets, query: &SearchQuery) -> Vec<FacetList> {
 fn place(hit: &Hit) -> String {
     match (&hit.page_label, hit.page, hit.part) {
         (Some(label), ..) => clipped(label, 60),
-        (None, Some(page), _) => format!("page {}", number(page.into())),
+        (None, Some(page), _) => format!("{} {}", part(hit.file_kind), number(page.into())),
         (None, None, (nth, n)) if n > 1 => format!("part {nth} of {n}"),
         _ => String::new(),
     }
@@ -162,7 +173,7 @@ fn place(hit: &Hit) -> String {
 /// Where the document's page shows it: at the page of its file, else at its chunk.
 fn address_of(hit: &Hit) -> String {
     match hit.page {
-        Some(page) => file::address(hit.document_id, page),
+        Some(page) => marked::of_hit(hit, page),
         None => format!("/documents/{}#c-{}", hit.document_id, hit.chunk_id),
     }
 }
@@ -223,6 +234,7 @@ fn title(title: Option<&str>, otherwise: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::reading::FileKind;
     use store::memory::How;
 
     use super::*;
@@ -241,6 +253,7 @@ mod tests {
             part: (1, 1),
             page: None,
             page_label: None,
+            file_kind: None,
             source_url: None,
             others: Vec::new(),
             score: 1.0,
@@ -279,9 +292,12 @@ mod tests {
             let made = card(Hit { page: Some(page), page_label, part: (9, 12), ..hit(None, "file") }, &[]);
             (made.place, made.href.split_once("0001").expect("an id").1.to_owned())
         };
-        assert_eq!(of(7, None), ("page 7".into(), "#page-7".into()));
-        assert_eq!(of(2, Some("Prices")), ("Prices".into(), "#page-2".into()));
-        assert_eq!(of(1_350, None), ("page 1,350".into(), "?page=1350#page-1350".into()));
+        let mark = format!("&hit={}&words=a%E2%80%AEb#mark", Uuid::from_u128(2));
+        assert_eq!(of(7, None), ("page 7".into(), format!("?page=7{mark}")));
+        let slide = Hit { page: Some(4), file_kind: Some(FileKind::Pptx), ..hit(None, "file") };
+        assert_eq!(card(slide, &[]).place, "slide 4");
+        assert_eq!(of(2, Some("Prices")), ("Prices".into(), format!("?page=2{mark}")));
+        assert_eq!(of(1_350, None), ("page 1,350".into(), format!("?page=1350{mark}")));
     }
 
     #[test]
