@@ -8,12 +8,13 @@ use store::files::{self, File};
 use store::memory::{Document, documents};
 use uuid::Uuid;
 
+use super::model;
 use crate::act::OrMissing as _;
 use crate::lanes::queue_of;
 use crate::lanes::read_file::ReadFile;
 use crate::{ActError, Env};
 
-/// The documents that one commit asks for again.
+/// The files that one commit asks for again, each with all documents that have its bytes: what was read of them is forgotten for all at once.
 const BITE: i64 = 500;
 
 /// The reading of a document's file: how far that is, its steps, and the fields of its paper.
@@ -98,27 +99,48 @@ async fn send(tx: &mut store::Tx, caller: &Caller, ids: &[Uuid]) -> Result<(), A
 }
 
 /// The extent of a step for many documents, counted before it is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     pub documents: i64,
     pub pages: i64,
-    /// In millionths of a US dollar. What runs on this machine costs nothing.
+    /// None: it all runs on this machine, which costs nothing.
+    pub asking: Option<Asking>,
+}
+
+/// A language model that will be asked for the fields of papers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asking {
+    pub model: String,
+    pub papers: i64,
+    /// In millionths of a US dollar.
     pub cost_micros: i64,
+    /// It is what papers have cost so far; else it is worked out from their length and the model's price.
+    pub is_as_before: bool,
 }
 
 /// Counts the documents of a source, or of all, whose file would be read again.
 pub async fn estimate(env: &Env, caller: &Caller, source_id: Option<SourceId>) -> Result<Estimate, ActError> {
     let (documents, pages) = env.db.read(caller, async |tx| files::count_read(tx, source_id).await).await?;
-    Ok(Estimate { documents, pages, cost_micros: 0 })
+    let Some(model) = model::name(env)? else { return Ok(Estimate { documents, pages, asking: None }) };
+    let most = i64::try_from(model::MOST_BYTES).unwrap_or(i64::MAX);
+    let papers = env.db.read(caller, async |tx| files::count_papers(tx, source_id, &model, most).await).await?;
+    let is_as_before = papers.n_asked > 0;
+    let cost_micros = match is_as_before {
+        true => (papers.cost_micros as f64 / papers.n_asked as f64 * papers.n as f64).ceil() as i64,
+        false => model::price(env, &model, papers),
+    };
+    let asking = Some(Asking { papers: papers.n, cost_micros, is_as_before, model });
+    Ok(Estimate { documents, pages, asking })
 }
 
 /// Has the files of a source, or of all, read again from this step on, some in each commit. Returns how many.
 pub async fn again_all(env: &Env, caller: &Caller, source_id: Option<SourceId>, from: Step) -> Result<usize, ActError> {
-    let (mut after, mut n) = (None, 0);
+    let (mut after, mut n) = (None::<String>, 0);
     loop {
-        let some = env.db.read(caller, async |tx| files::read_after(tx, source_id, after, BITE).await).await?;
-        let Some((last, _)) = some.last() else { return Ok(n) };
-        after = Some(*last);
+        let read = env.db.read(caller, async |tx| files::read_after(tx, source_id, after.as_deref(), BITE).await);
+        let some = read.await?;
+        let Some((_, last)) = some.last() else { return Ok(n) };
+        after = Some(last.clone());
         n += some.len();
         env.db.write(async |tx| -> Result<(), ActError> { ask(tx, caller, &some, from).await }).await?;
     }

@@ -66,7 +66,10 @@ async fn begin(env: &Env, lease: &Lease, awaited: &mut Awaited, senses: Senses) 
         let classified = Ended { outcome: json!({ "verdict": "process" }), done_by: Some("rules"), ..Ended::default() };
         steps::end(&mut effect, at, tenant_id, id, Step::Classify, &classified).await?;
     }
-    steps::begin(&mut effect, at, tenant_id, id, Step::Transcribe).await?;
+    // Recognising goes on with what the first lane has begun: it is no try of its own.
+    if senses == Senses::Text || lease.attempt() > 1 {
+        steps::begin(&mut effect, at, tenant_id, id, Step::Transcribe).await?;
+    }
     effect.notify_all(Notice::documents(tenant_id, &[id.0], Op::Update));
     effect.commit().await?;
     Ok(true)

@@ -224,12 +224,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 None => None,
             };
             let estimate = files::estimate(&env, &caller, source_id).await?;
-            eprintln!(
-                "{} of {} will be read again. That costs {}.",
-                plural(estimate.documents, "file", "files"),
-                plural(estimate.pages, "page", "pages"),
-                dollars(estimate.cost_micros)
-            );
+            let files = plural(estimate.documents, "file", "files");
+            let pages = plural(estimate.pages, "page", "pages");
+            eprintln!("{files} of {pages} will be read again. {}", price(estimate.asking.as_ref()));
             if estimate.documents == 0 || !consent.given("Read them again?")? {
                 return Ok(ExitCode::FAILURE);
             }
@@ -285,6 +282,18 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The price of reading files again, in a sentence.
+fn price(asking: Option<&files::Asking>) -> String {
+    let Some(asking) = asking else { return format!("That costs {}.", dollars(0)) };
+    let costs = match (asking.cost_micros, asking.is_as_before) {
+        (0, _) => "costs nothing".to_owned(),
+        (cost, true) => format!("costs about {}, as papers did so far", dollars(cost)),
+        (cost, false) => format!("costs about {}, by their length and its price", dollars(cost)),
+    };
+    let papers = plural(asking.papers, "paper", "papers");
+    format!("{} is asked for the fields of {papers}, which {costs}.", shown(&asking.model))
 }
 
 fn missing(id: DocumentId) -> String {

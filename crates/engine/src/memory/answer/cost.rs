@@ -49,6 +49,11 @@ impl Prices {
         }
     }
 
+    /// The price of so many bytes that are sent and received.
+    pub fn estimate(self, n_sent: usize, n_received: usize) -> i64 {
+        self.micros(ChatUsage { input_tokens: tokens(n_sent), output_tokens: tokens(n_received) })
+    }
+
     fn micros(self, usage: ChatUsage) -> i64 {
         (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output).ceil() as i64
     }
