@@ -37,6 +37,29 @@ begin
             ' and d.source_id in (select s.id from public.connected_sources s where s.tenant_id = %L and s.id = %L and s.provider = %L)',
             tributary.tenant(), (p_filters ->> 'channel')::uuid, 'channel');
     end if;
+    -- What the paper of a document's file says. The conditions are those of indexes.
+    if p_filters ? 'paper' then
+        condition := condition || format(
+            ' and d.id in (select f.document_id from public.document_fields f where f.tenant_id = %L and f.name = %L and left(f.value, 40) = %L)',
+            tributary.tenant(), 'paper', p_filters ->> 'paper');
+    end if;
+    if p_filters ? 'supplier' then
+        condition := condition || format(
+            ' and d.id in (select f.document_id from public.document_fields f where f.tenant_id = %L and f.name = %L and strpos(lower(f.value), lower(%L)) > 0)',
+            tributary.tenant(), 'supplier', p_filters ->> 'supplier');
+    end if;
+    if p_filters ? 'amount_min' or p_filters ? 'amount_max' then
+        condition := condition || format(
+            ' and d.id in (select f.document_id from public.document_fields f where f.tenant_id = %L and f.name in (%L, %L) and f.amount between %L and %L)',
+            tributary.tenant(), 'total', 'amount', coalesce((p_filters ->> 'amount_min')::numeric, '-Infinity'),
+            coalesce((p_filters ->> 'amount_max')::numeric, 'Infinity'));
+    end if;
+    if p_filters ? 'paper_since' or p_filters ? 'paper_until' then
+        condition := condition || format(
+            ' and d.id in (select f.document_id from public.document_fields f where f.tenant_id = %L and f.name in (%L, %L) and f.on_date between %L and %L)',
+            tributary.tenant(), 'issued_on', 'starts_on', coalesce((p_filters ->> 'paper_since')::date, '-infinity'),
+            coalesce((p_filters ->> 'paper_until')::date, 'infinity'));
+    end if;
     if p_filters ? 'stored_after' then
         -- Nothing is updated before it is created, and the time of the update has an index.
         condition := condition || format(' and d.updated_at > %1$L and d.created_at > %1$L', (p_filters ->> 'stored_after')::timestamptz);

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::papers::PaperKind;
 use domain::{Caller, DocumentType, Record, Scope, TenantId};
 use engine::ActError;
 use engine::memory::recall::{self, Query, SearchAnswer};
 use engine::searches::{self, Asked};
-use store::memory::{Filters, Mode, Sort};
+use store::memory::{Filters, Mode, PaperFilters, Sort};
 use uuid::Uuid;
 
 use crate::memory::Memory;
@@ -233,7 +234,7 @@ async fn facets_are_what_a_count_by_hand_gives_and_filters_leave_that_many() {
 }
 
 #[tokio::test]
-async fn filters_by_contact_client_person_and_channel_leave_what_is_theirs() {
+async fn filters_by_contact_client_person_channel_and_paper_leave_what_is_theirs() {
     let memory = Memory::new().await;
     let tenant_id = memory.world.tenant_id;
     harbour(&memory, 6).await;
@@ -248,7 +249,16 @@ async fn filters_by_contact_client_person_and_channel_leave_what_is_theirs() {
         insert into document_mentions (tenant_id, source_id, external_id, mentions)
             select $1, source_id, 'h4', 'h3' from source_documents where external_id = 'h3';
         insert into connected_sources (id, tenant_id, provider, name) values ('0190c7de-aaaa-7bbb-8ccc-000000000002', $1, 'channel', 'shop');
-        update source_documents set source_id = '0190c7de-aaaa-7bbb-8ccc-000000000002' where external_id = 'h5';";
+        update source_documents set source_id = '0190c7de-aaaa-7bbb-8ccc-000000000002' where external_id = 'h5';
+        insert into document_fields (tenant_id, document_id, name, value, amount, on_date, state)
+            select $1, d.id, v.name, v.value, v.amount, v.on_date::date, 'read' from (values
+                ('h0', 'paper', 'invoice', null::numeric, null), ('h0', 'supplier', 'Larkfield Ltd.', null, null),
+                ('h0', 'total', '805.00 EUR', 805.00, null), ('h0', 'issued_on', '2026-02-28', null, '2026-02-28'),
+                ('h1', 'paper', 'invoice', null, null), ('h1', 'supplier', 'Mill & Co', null, null),
+                ('h1', 'total', '12.50 EUR', 12.50, null), ('h1', 'issued_on', '2026-03-01', null, '2026-03-01'),
+                ('h2', 'paper', 'contract', null, null), ('h2', 'amount', '9000.00', 9000, null),
+                ('h2', 'starts_on', '2026-05-01', null, '2026-05-01')) v (external_id, name, value, amount, on_date)
+            join source_documents d on d.external_id = v.external_id and d.tenant_id = $1";
     for statement in sql.split(';').filter(|statement| !statement.trim().is_empty()) {
         let statement = statement.replace("$1", &format!("'{tenant_id}'"));
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *conn).await.expect("written");
@@ -259,6 +269,11 @@ async fn filters_by_contact_client_person_and_channel_leave_what_is_theirs() {
     );
     let other = memory.world.other_tenant("somebody else").await;
     let (stranger, _) = memory.world.caller(other, &[Scope::Service]).await;
+    let paper = |set: fn(&mut PaperFilters)| {
+        let mut filters = Filters::default();
+        set(&mut filters.says);
+        filters
+    };
     for (what, filters, expected) in [
         ("contact", Filters { contact: Some(81), ..Filters::default() }, &["h0", "h1"][..]),
         ("person", Filters { person: Some(71), ..Filters::default() }, &["h0", "h1"]),
@@ -266,6 +281,23 @@ async fn filters_by_contact_client_person_and_channel_leave_what_is_theirs() {
         ("client", Filters { client: Some(client), ..Filters::default() }, &["h3", "h4"]),
         ("channel", Filters { channel: Some(channel), ..Filters::default() }, &["h5"]),
         ("a client and a person", Filters { client: Some(client), person: Some(71), ..Filters::default() }, &[]),
+        ("paper", paper(|says| says.paper = Some(PaperKind::Invoice)), &["h0", "h1"]),
+        ("supplier", paper(|says| says.supplier = Some("LARKFIELD".into())), &["h0"]),
+        ("a supplier with signs", paper(|says| says.supplier = Some("%'_".into())), &[]),
+        ("total from", paper(|says| says.amount_min = "500".parse().ok()), &["h0", "h2"]),
+        ("total to", paper(|says| says.amount_max = "805.00".parse().ok()), &["h0", "h1"]),
+        (
+            "totals between",
+            paper(|says| (says.amount_min, says.amount_max) = ("80".parse().ok(), "805".parse().ok())),
+            &["h0"],
+        ),
+        ("issued since", paper(|says| says.paper_since = "2026-03-01".parse().ok()), &["h1", "h2"]),
+        ("issued until", paper(|says| says.paper_until = "2026-03-01".parse().ok()), &["h0", "h1"]),
+        (
+            "an invoice over a sum",
+            paper(|says| (says.paper, says.amount_min) = (Some(PaperKind::Invoice), "900".parse().ok())),
+            &[],
+        ),
         ("no such client", Filters { client: Some(channel), ..Filters::default() }, &[]),
         ("no such channel", Filters { channel: Some(client), ..Filters::default() }, &[]),
     ] {

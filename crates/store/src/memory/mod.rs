@@ -18,8 +18,8 @@ pub use documents::{Document, Listed, Pending, Seen, Stored, Totals};
 pub use halfvec::HalfVec;
 pub use passages::{Passage, passages};
 pub use search::{
-    Candidate, ChunkText, Filters, Found, FreshChunk, How, Looked, Mode, QueryVector, Question, Sort, Traits, complete,
-    found, live, look, moment, posting_lists, texts, traits,
+    Candidate, ChunkText, Filters, Found, FreshChunk, How, Looked, Mode, PaperFilters, QueryVector, Question, Sort,
+    Traits, complete, found, live, look, moment, posting_lists, texts, traits,
 };
 
 use std::collections::HashSet;

@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
+use domain::papers::{Decimal, PaperKind};
 use domain::{DocumentType, words};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
@@ -71,6 +72,8 @@ pub struct Filters {
     pub person: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Uuid>,
+    #[serde(flatten)]
+    pub says: PaperFilters,
     /// Only documents that were first stored after that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_after: Option<DateTime<Utc>>,
@@ -79,12 +82,34 @@ pub struct Filters {
     pub stored_by: Option<DateTime<Utc>>,
 }
 
+/// The filters by what the paper of a document's file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PaperFilters {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paper: Option<PaperKind>,
+    /// A part of the supplier's name; capitals do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supplier: Option<String>,
+    /// Bounds of its total, which are within.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount_min: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount_max: Option<Decimal>,
+    /// Bounds of the day on which it was issued or begins, which are within.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paper_since: Option<NaiveDate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paper_until: Option<NaiveDate>,
+}
+
 impl Filters {
     pub fn is_empty(&self) -> bool {
-        let Self { source, r#type, since, until, contact, client, person, channel, stored_after, stored_by } = self;
+        let Self { source, r#type, since, until, contact, client, person, channel, says, stored_after, stored_by } =
+            self;
         let is_about_anybody = contact.is_none() && client.is_none() && person.is_none() && channel.is_none();
         let is_of_any_time = since.is_none() && until.is_none() && stored_after.is_none() && stored_by.is_none();
-        source.is_none() && r#type.is_none() && is_about_anybody && is_of_any_time
+        source.is_none() && r#type.is_none() && is_about_anybody && is_of_any_time && *says == PaperFilters::default()
     }
 }
 
@@ -315,6 +340,8 @@ pub struct Found {
     /// The page of its file on which it stands, and the page's own name.
     pub page: Option<i32>,
     pub page_label: Option<String>,
+    /// The kind of that file.
+    pub file_kind: Option<String>,
     pub n_chunks: i32,
     /// Its address at its source, as that tells it.
     pub url: Option<String>,
@@ -359,6 +386,9 @@ pub struct Traits {
     /// Whether its source is a channel.
     pub is_of_channel: bool,
     pub at: DateTime<Utc>,
+    /// The kind of its paper, and who sent that.
+    pub paper: Option<String>,
+    pub supplier: Option<String>,
 }
 
 /// Reads the traits of the caller's documents.

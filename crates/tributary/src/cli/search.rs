@@ -3,12 +3,14 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use chrono::NaiveDate;
 use domain::Caller;
+use domain::papers::{Decimal, PaperKind};
 use domain::shown::{clipped, relative, shown};
 use engine::memory::recall::{self, Facets, Hit};
 use engine::pull::words::facts::document_type;
 use engine::{Config, Env};
-use store::memory::{Filters, Mode, Sort};
+use store::memory::{Filters, Mode, PaperFilters, Sort};
 use store::sources::{self, AnySource};
 use uuid::Uuid;
 use web::api::search::Moment;
@@ -51,6 +53,24 @@ pub struct Args {
     /// Only activities of this person and documents of their contacts, by number or e-mail address.
     #[arg(long)]
     person: Option<String>,
+    /// Only papers of this kind: invoice, credit_note, receipt, contract, letter or statement.
+    #[arg(long)]
+    paper: Option<PaperKind>,
+    /// Only papers of suppliers whose name has this in it.
+    #[arg(long)]
+    supplier: Option<String>,
+    /// Only papers whose total is at least this: 1234.50.
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    amount_min: Option<Decimal>,
+    /// Only papers whose total is at most this.
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    amount_max: Option<Decimal>,
+    /// Only papers that were issued, or begin, on this day or later: 2026-11-15.
+    #[arg(long, value_name = "DAY")]
+    paper_since: Option<NaiveDate>,
+    /// Only papers that were issued, or begin, on this day or earlier.
+    #[arg(long, value_name = "DAY")]
+    paper_until: Option<NaiveDate>,
     /// relevance, or date: the newest of the matching documents first.
     #[arg(long, default_value = "relevance")]
     sort: Sort,
@@ -58,7 +78,7 @@ pub struct Args {
     // A cursor may begin with a hyphen.
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     more: Option<String>,
-    /// Also count the matching documents by source, type, time and channel.
+    /// Also count the matching documents by source, type, time, channel, kind of paper and supplier.
     #[arg(long)]
     facets: bool,
     #[command(flatten)]
@@ -136,6 +156,14 @@ async fn filters(env: &Env, caller: &Caller, args: &Args) -> anyhow::Result<Filt
         client,
         person,
         channel,
+        says: PaperFilters {
+            paper: args.paper,
+            supplier: args.supplier.clone(),
+            amount_min: args.amount_min,
+            amount_max: args.amount_max,
+            paper_since: args.paper_since,
+            paper_until: args.paper_until,
+        },
         stored_after: None,
         stored_by: None,
     })
@@ -175,7 +203,17 @@ fn print_facets(facets: &Facets) {
     let sources = facets.sources.iter().map(|facet| (&facet.name, facet.n)).collect();
     let channels = facets.channels.iter().map(|facet| (&facet.name, facet.n)).collect();
     let times = facets.times.iter().map(|period| (&period.name, period.n)).collect();
-    for (label, values) in [("type", types), ("source", sources), ("channel", channels), ("time", times)] {
+    let papers = facets.papers.iter().map(|facet| (&facet.name, facet.n)).collect();
+    let suppliers = facets.suppliers.iter().map(|facet| (&facet.name, facet.n)).collect();
+    let lists = [
+        ("type", types),
+        ("source", sources),
+        ("channel", channels),
+        ("paper", papers),
+        ("supplier", suppliers),
+        ("time", times),
+    ];
+    for (label, values) in lists {
         let values: Vec<String> = values.iter().map(|(name, n)| format!("{} {n}{plus}", clipped(name, 40))).collect();
         if !values.is_empty() {
             println!("   {label}: {}", values.join(", "));

@@ -6,11 +6,12 @@ use std::str::FromStr;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Days, NaiveDate, Utc};
+use domain::papers::{Decimal, PaperKind};
 use domain::{ActivityId, DocumentType};
 use engine::memory::recall;
 use engine::searches::Asked;
 use serde::{Deserialize, Serialize};
-use store::memory::{Filters, Mode, Sort};
+use store::memory::{Filters, Mode, PaperFilters, Sort};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -107,6 +108,8 @@ pub(crate) struct Facets {
     sources: Vec<IdCount>,
     types: Vec<TypeCount>,
     channels: Vec<IdCount>,
+    papers: Vec<PaperCount>,
+    suppliers: Vec<SupplierCount>,
     /// Months, or years if they are many, the newest first.
     times: Vec<TimeCount>,
 }
@@ -122,6 +125,19 @@ pub(crate) struct IdCount {
 pub(crate) struct TypeCount {
     #[schema(example = "activity.email")]
     r#type: String,
+    n: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PaperCount {
+    #[schema(example = "invoice")]
+    paper: String,
+    n: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SupplierCount {
+    supplier: String,
     n: usize,
 }
 
@@ -181,6 +197,29 @@ pub(crate) struct SearchQuery {
     /// Only what came through this channel.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub channel: Option<Uuid>,
+    /// Only papers of this kind: invoice, credit_note, receipt, contract, letter or statement.
+    #[param(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub paper: Option<PaperKind>,
+    /// Only papers of suppliers whose name has this in it.
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub supplier: Option<String>,
+    /// Only papers whose total is at least this, in any currency: `500` or `1234.50`.
+    #[param(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub amount_min: Option<Decimal>,
+    /// Only papers whose total is at most this.
+    #[param(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub amount_max: Option<Decimal>,
+    /// Only papers that were issued, or begin, on this day or later: `2026-11-15`.
+    #[param(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub paper_since: Option<NaiveDate>,
+    /// Only papers that were issued, or begin, on this day or earlier.
+    #[param(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "blank_is_none")]
+    pub paper_until: Option<NaiveDate>,
     /// relevance (default), or date: the newest of the matching documents first.
     #[param(value_type = Option<String>)]
     #[serde(default, deserialize_with = "blank_is_none")]
@@ -188,7 +227,7 @@ pub(crate) struct SearchQuery {
     /// `next` of the page before, with the same question and filters.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub cursor: Option<String>,
-    /// true: count the matching documents by source, type, time and channel.
+    /// true: count the matching documents by source, type, time, channel, kind of paper and supplier.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub facets: Option<bool>,
 }
@@ -258,8 +297,21 @@ impl SearchQuery {
             client: self.client,
             person: self.person,
             channel: self.channel,
+            says: self.says(),
             stored_after: None,
             stored_by: None,
+        }
+    }
+
+    /// The filters by what papers say.
+    pub fn says(&self) -> PaperFilters {
+        PaperFilters {
+            paper: self.paper,
+            supplier: self.supplier.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned),
+            amount_min: self.amount_min,
+            amount_max: self.amount_max,
+            paper_since: self.paper_since,
+            paper_until: self.paper_until,
         }
     }
 
@@ -338,6 +390,12 @@ impl From<recall::Facets> for Facets {
             sources: by_id(facets.sources),
             types: types.collect(),
             channels: by_id(facets.channels),
+            papers: facets.papers.into_iter().map(|facet| PaperCount { paper: facet.value, n: facet.n }).collect(),
+            suppliers: facets
+                .suppliers
+                .into_iter()
+                .map(|facet| SupplierCount { supplier: facet.value, n: facet.n })
+                .collect(),
             times: times.map(|recall::Period { name, since, until, n }| TimeCount { name, since, until, n }).collect(),
         }
     }
@@ -414,11 +472,22 @@ mod tests {
             Some(asked.0.into_query())
         };
         assert_eq!(of("q=late+delivery").map(|query| (query.text, query.k)), Some(("late delivery".to_owned(), 10)));
-        let blank = "k=&mode=&source=&type=&since=&until=&contact=&client=&person=&channel=&sort=&cursor=&facets=";
+        let blank = "k=&mode=&source=&type=&since=&until=&contact=&client=&person=&channel=&sort=&cursor=&facets=\
+                     &paper=&supplier=&amount_min=&amount_max=&paper_since=&paper_until=";
         assert!(of(&format!("q=x&{blank}")).is_some(), "blank is none");
         let asked = of("q=x&sort=date&facets=true&person=7").expect("a query");
         assert_eq!((asked.sort, asked.with_facets, asked.filters.person), (Sort::Date, true, Some(7)));
+        let asked =
+            of("q=x&paper=credit_note&supplier=+Mill+&amount_min=5.50&paper_until=2026-01-31").expect("a query");
+        let says = asked.filters.says;
+        assert_eq!((says.paper, says.supplier.as_deref()), (Some(PaperKind::CreditNote), Some("Mill")));
+        assert_eq!((says.amount_min, says.paper_until), ("5.5".parse().ok(), "2026-01-31".parse().ok()));
         let rest = [
+            "paper=invoices",
+            "amount_min=much",
+            "amount_max=NaN",
+            "amount_max=1e99",
+            "paper_since=soon",
             "client=7",
             "person=ann",
             "channel=shop",

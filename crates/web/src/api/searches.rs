@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
+use domain::papers::{Decimal, PaperKind};
 use engine::searches::{self, Listed};
 use serde::{Deserialize, Serialize};
 use store::memory::Mode;
@@ -66,6 +67,21 @@ pub struct SavedFilters {
     person: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<Uuid>,
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper: Option<PaperKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supplier: Option<String>,
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount_min: Option<Decimal>,
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount_max: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper_since: Option<NaiveDate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper_until: Option<NaiveDate>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -158,6 +174,12 @@ impl SavedSearch {
                 client: filters.client,
                 person: filters.person,
                 channel: filters.channel,
+                paper: filters.says.paper,
+                supplier: filters.says.supplier,
+                amount_min: filters.says.amount_min,
+                amount_max: filters.says.amount_max,
+                paper_since: filters.says.paper_since,
+                paper_until: filters.says.paper_until,
             },
             created_by: search.created_by,
             created_at: search.created_at,
@@ -171,8 +193,22 @@ impl SavedSearch {
 
 impl From<SavedFilters> for SearchQuery {
     fn from(filters: SavedFilters) -> Self {
-        let SavedFilters { source, r#type, since, until, contact, client, person, channel } = filters;
-        let (since, until) = (since.map(Moment::At), until.map(Moment::At));
-        Self { source, r#type, since, until, contact, client, person, channel, ..Self::default() }
+        Self {
+            source: filters.source,
+            r#type: filters.r#type,
+            since: filters.since.map(Moment::At),
+            until: filters.until.map(Moment::At),
+            contact: filters.contact,
+            client: filters.client,
+            person: filters.person,
+            channel: filters.channel,
+            paper: filters.paper,
+            supplier: filters.supplier,
+            amount_min: filters.amount_min,
+            amount_max: filters.amount_max,
+            paper_since: filters.paper_since,
+            paper_until: filters.paper_until,
+            ..Self::default()
+        }
     }
 }

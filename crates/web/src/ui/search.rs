@@ -6,13 +6,15 @@ use std::time::Instant;
 use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use chrono::{DateTime, Utc};
-use domain::shown::{clipped, counted, number};
+use chrono::{DateTime, NaiveDate, Utc};
+use domain::papers::{Decimal, PaperKind};
+use domain::shown::{capitalised, clipped, counted, number};
 use domain::{ClientId, ContactId, Scope};
 use engine::pull::words::facts::type_in_words;
 use engine::searches::{self, Listed as Saved, SavedSearch};
 use serde::Deserialize;
-use store::memory::{Sort, Totals, documents};
+use store::files::all_fields;
+use store::memory::{PaperFilters, Sort, Totals, documents};
 use store::people::{self, Person};
 use store::queue::MOST_COUNTED;
 use store::sources::{self, AnySource};
@@ -68,11 +70,22 @@ struct Fields {
     people: Vec<Choice>,
     since: String,
     until: String,
+    /// The controls by what papers say; none before the first paper.
+    says: Option<Says>,
     is_by_date: bool,
     /// Fields that have no control of their own.
     hidden: Vec<(&'static str, String)>,
     /// All fields, for saving the search.
     all: Vec<(&'static str, String)>,
+}
+
+struct Says {
+    papers: Vec<Choice>,
+    supplier: String,
+    amount_min: String,
+    amount_max: String,
+    since: String,
+    until: String,
 }
 
 struct Choice {
@@ -181,6 +194,8 @@ struct Known {
     types: Vec<String>,
     sources: Vec<AnySource>,
     people: Vec<Person>,
+    /// Some paper has fields.
+    has_papers: bool,
     contact: Option<String>,
     client: Option<String>,
 }
@@ -201,6 +216,7 @@ impl Known {
                 types: documents::types(tx).await?,
                 sources: sources::all(tx).await?,
                 people: people::list(tx, visitor.tenant_id).await?,
+                has_papers: all_fields::is_any(tx).await?,
                 contact: contact.map(|contact| contact.called()),
                 client,
             })
@@ -259,6 +275,12 @@ fn fields(query: &SearchQuery) -> Vec<(&'static str, String)> {
         ("client", id(query.client)),
         ("since", moment(query.since)),
         ("until", moment(query.until)),
+        ("paper", query.paper.map(|paper| paper.to_string())),
+        ("supplier", query.supplier.clone()),
+        ("amount_min", query.amount_min.map(|amount| amount.to_string())),
+        ("amount_max", query.amount_max.map(|amount| amount.to_string())),
+        ("paper_since", query.paper_since.map(|day| day.to_string())),
+        ("paper_until", query.paper_until.map(|day| day.to_string())),
         ("sort", query.sort.filter(|sort| *sort != Sort::Relevance).map(|sort| sort.to_string())),
         ("cursor", query.cursor.clone()),
     ]
@@ -289,8 +311,46 @@ fn chosen(query: &SearchQuery, known: &Known) -> Vec<Chosen> {
         query.client.map(|_| (format!("about {}", some(&known.client)), SearchQuery { client: None, ..plain() })),
         query.since.map(|since| (format!("since {since}"), SearchQuery { since: None, ..plain() })),
         query.until.map(|until| (format!("until {until}"), SearchQuery { until: None, ..plain() })),
+        query.paper.map(|paper| (paper_in_words(paper), SearchQuery { paper: None, ..plain() })),
+        query
+            .supplier
+            .as_ref()
+            .map(|name| (format!("supplier {}", clipped(name, 60)), SearchQuery { supplier: None, ..plain() })),
+        query
+            .amount_min
+            .map(|amount| (format!("{} or more", amount.as_money()), SearchQuery { amount_min: None, ..plain() })),
+        query
+            .amount_max
+            .map(|amount| (format!("{} or less", amount.as_money()), SearchQuery { amount_max: None, ..plain() })),
+        query.paper_since.map(|day| (format!("issued since {day}"), SearchQuery { paper_since: None, ..plain() })),
+        query.paper_until.map(|day| (format!("issued until {day}"), SearchQuery { paper_until: None, ..plain() })),
     ];
     filters.into_iter().flatten().map(|(label, query)| Chosen { label, href: address(&query) }).collect()
+}
+
+/// "Credit note".
+fn paper_in_words(paper: PaperKind) -> String {
+    capitalised(&paper.as_str().replace('_', " "))
+}
+
+impl Says {
+    fn new(query: &SearchQuery) -> Self {
+        let paper = |paper: PaperKind| Choice {
+            value: paper.to_string(),
+            label: paper_in_words(paper),
+            is_chosen: query.paper == Some(paper),
+        };
+        let amount = |amount: Option<Decimal>| amount.map(|amount| amount.to_string()).unwrap_or_default();
+        let day = |day: Option<NaiveDate>| day.map(|day| day.to_string()).unwrap_or_default();
+        Self {
+            papers: PaperKind::ALL.into_iter().filter(|kind| *kind != PaperKind::Other).map(paper).collect(),
+            supplier: query.supplier.clone().unwrap_or_default(),
+            amount_min: amount(query.amount_min),
+            amount_max: amount(query.amount_max),
+            since: day(query.paper_since),
+            until: day(query.paper_until),
+        }
+    }
 }
 
 impl Fields {
@@ -324,6 +384,7 @@ impl Fields {
             people: people.map(person).collect(),
             since: day(query.since),
             until: day(query.until),
+            says: (known.has_papers || query.says() != PaperFilters::default()).then(|| Says::new(query)),
             is_by_date: query.sort == Some(Sort::Date),
             hidden: all.iter().filter(|(name, _)| ["mode", "contact", "client"].contains(name)).cloned().collect(),
             all,

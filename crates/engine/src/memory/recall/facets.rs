@@ -1,4 +1,4 @@
-//! Facets: how many of the matching documents each source, type, time and channel has. Pure.
+//! Facets: how many of the matching documents each source, type, time, channel, kind of paper and supplier has. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,6 +21,8 @@ pub struct Facets {
     pub sources: Vec<Facet<Uuid>>,
     pub types: Vec<Facet<String>>,
     pub channels: Vec<Facet<Uuid>>,
+    pub papers: Vec<Facet<String>>,
+    pub suppliers: Vec<Facet<String>>,
     /// Months or years, the newest first.
     pub times: Vec<Period>,
 }
@@ -54,8 +56,14 @@ pub(super) fn count(matching: &[&Traits], is_at_least: bool) -> Facets {
         sources: frequent(matching.iter().map(of)),
         types: frequent(matching.iter().map(|d| (d.document_type.clone(), d.document_type.clone()))),
         channels: frequent(matching.iter().filter(|document| document.is_of_channel).map(of)),
+        papers: said(matching, |document| document.paper.as_ref()),
+        suppliers: said(matching, |document| document.supplier.as_ref()),
         times: periods(matching.iter().map(|document| document.at)),
     }
+}
+
+fn said<'a>(matching: &[&'a Traits], of: impl Fn(&'a Traits) -> Option<&'a String>) -> Vec<Facet<String>> {
+    frequent(matching.iter().filter_map(|document| of(document)).map(|value| (value.clone(), value.clone())))
 }
 
 fn frequent<T: Clone + Ord + std::hash::Hash>(values: impl Iterator<Item = (T, String)>) -> Vec<Facet<T>> {
@@ -98,6 +106,8 @@ mod tests {
             source_id: Uuid::from_u128(source),
             source_name: format!("source {source}"),
             is_of_channel,
+            paper: is_of_channel.then(|| "invoice".into()),
+            supplier: None,
             at: format!("{at}T12:00:00Z").parse().expect("a time"),
         }
     }
@@ -115,6 +125,8 @@ mod tests {
         assert_eq!((facets.n_matches, facets.is_at_least), (4, true));
         assert_eq!(by_id(&facets.sources), [(2, 3), (1, 1)]);
         assert_eq!(by_id(&facets.channels), [(2, 3)]);
+        let papers: Vec<(&str, usize)> = facets.papers.iter().map(|f| (f.value.as_str(), f.n)).collect();
+        assert_eq!((papers, facets.suppliers.len()), (vec![("invoice", 3)], 0));
         let types: Vec<(&str, usize)> = facets.types.iter().map(|f| (f.value.as_str(), f.n)).collect();
         assert_eq!(types, [("activity.email", 2), ("activity.sms", 1), ("note", 1)]);
         let times: Vec<(&str, usize)> = facets.times.iter().map(|f| (f.name.as_str(), f.n)).collect();

@@ -29,8 +29,9 @@ mod why;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use chrono::{DateTime, Datelike as _, Utc};
+use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 use domain::codes::Segment;
+use domain::reading::FileKind;
 use domain::text::{self, Exact, Part, Phrases, has_nul};
 use domain::{Caller, DocumentType};
 use store::Tx;
@@ -82,7 +83,7 @@ pub struct Query {
     pub sort: Sort,
     /// `next` of the page before.
     pub cursor: Option<String>,
-    /// Whether the matching documents are counted by source, type, time and channel.
+    /// Whether the matching documents are counted by source, type, time, channel, kind of paper and supplier.
     pub with_facets: bool,
 }
 
@@ -97,6 +98,15 @@ impl Query {
         let kind = self.filters.r#type.as_deref().unwrap_or_default();
         if has_nul(&self.text) || has_nul(kind) || kind.len() > 400 {
             return Err(ActError::invalid("what to look for, or the type, is no text that could be stored"));
+        }
+        let says = &self.filters.says;
+        let supplier = says.supplier.as_deref().unwrap_or_default();
+        if has_nul(supplier) || supplier.chars().count() > 200 {
+            return Err(ActError::invalid("a supplier's name has up to 200 characters"));
+        }
+        let is_odd_day = |day: &NaiveDate| !(1..=9_999).contains(&day.year());
+        if [says.paper_since, says.paper_until].iter().flatten().any(is_odd_day) {
+            return Err(ActError::invalid("a day is of the years 1 to 9999: 2026-11-15"));
         }
         let is_odd = |at: &DateTime<Utc>| !(1..=9_999).contains(&at.year());
         if [self.filters.since, self.filters.until].iter().flatten().any(is_odd) {
@@ -142,6 +152,7 @@ pub struct Hit {
     /// The page of its file on which the chunk stands, and the page's own name.
     pub page: Option<i32>,
     pub page_label: Option<String>,
+    pub file_kind: Option<FileKind>,
     /// Its address at its source, if that is known.
     pub source_url: Option<String>,
     /// The other documents with the same text, or nearly, newest first.
@@ -432,6 +443,7 @@ impl<'a> Asker<'a> {
             part: (found.ordinal + 1, found.n_chunks),
             page: found.page,
             page_label: found.page_label,
+            file_kind: found.file_kind.and_then(|kind| kind.parse().ok()),
             source_url: found.url.filter(|url| is_web_address(url)),
             others: others.into_iter().map(other).collect(),
             score: ranked.fused.score,
