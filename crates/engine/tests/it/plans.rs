@@ -90,6 +90,44 @@ async fn mail_is_listed_by_its_index_also_far_down() {
     }
 }
 
+/// F13.
+#[tokio::test]
+async fn papers_are_found_by_what_they_say_by_an_index() {
+    let world = World::now().await;
+    let mut conn = world.conn().await;
+    let fill = "
+        insert into connected_sources (id, tenant_id, provider, name) select gen_random_uuid(), id, 'drive', 'd' from tenants;
+        insert into source_documents (id, tenant_id, source_id, external_id, document_type, content_sha256)
+            select gen_random_uuid(), s.tenant_id, s.id, 'd' || n, 'file', sha256(n::text::bytea) from connected_sources s, generate_series(1, 3000) n;
+        insert into document_fields (tenant_id, document_id, name, value, amount, on_date, state)
+            select d.tenant_id, d.id, f.name, f.value, f.amount, f.on_date, 'read' from source_documents d,
+                lateral (values ('paper', case when d.external_id = 'd7' then 'contract' else 'invoice' end, null, null), ('supplier', 'Mill ' || d.external_id, null, null),
+                    ('number', d.external_id, null, null), ('customer', 'Larkfield', null, null), ('subtotal', '1', 1, null), ('net', '1', 1, null),
+                    ('total', '1', length(d.id::text) + random() * 1000, null), ('issued_on', '', null, date '2020-01-01' + (random() * 2000)::int))
+                    f (name, value, amount, on_date);
+        analyze source_documents, document_fields;";
+    conn.execute(sqlx::raw_sql(fill)).await.expect("papers");
+    let claims =
+        format!("select set_config('request.jwt.claims', '{{\"tenant_id\": \"{}\"}}', false)", world.tenant_id.0);
+    conn.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(claims))).await.expect("a tenant");
+    for (filters, index) in [
+        ("{\"paper\": \"contract\"}", "document_fields_papers"),
+        ("{\"amount_min\": \"1020\"}", "document_fields_amounts"),
+        ("{\"paper_since\": \"2025-06-01\"}", "document_fields_dates"),
+        ("{\"supplier\": \"d77\"}", "document_fields_suppliers"),
+    ] {
+        let condition: String = sqlx::query_scalar("select memory.filter_condition($1::jsonb)")
+            .bind(filters)
+            .fetch_one(&mut *conn)
+            .await
+            .expect("a condition");
+        let sql =
+            format!("select d.id from source_documents d where d.tenant_id = '{}' {condition}", world.tenant_id.0);
+        let plan = plan(&mut conn, &sql).await;
+        assert!(plan.contains(index), "{filters}: not by {index}\n{plan}");
+    }
+}
+
 /// A session keeps the plan of a foreign-key check, also the one it made while the table was empty and every index was as good.
 #[tokio::test]
 async fn foreign_keys_are_checked_by_a_key_from_the_first_row_on() {
