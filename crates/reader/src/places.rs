@@ -1,11 +1,16 @@
 //! Where the lines of a page are that is stored as text: its lines were put together from pieces, and the pieces have places.
 
+use std::cmp::Reverse;
+
 use domain::reading::LinePlace;
 use pdf_inspector::TextItem;
 
 /// Beyond this many bytes of letters, or lines, a page gets no places: it is no page that people read.
 const MOST_BYTES: usize = 64 << 10;
 const MOST_LINES: usize = 500;
+/// Pieces that are drawn in another order are looked for among so many, and so many make a line.
+const MOST_PIECES: usize = 2_000;
+const MOST_STEPS: usize = 100;
 /// Letters reach below their line by this share of their size, and above it by that.
 const BELOW: f32 = 0.25;
 const ABOVE: f32 = 0.85;
@@ -44,26 +49,38 @@ impl<'a> Letters<'a> {
             return [piece.x, piece.y, piece.x + piece.width, piece.y + piece.height];
         }
         let begin = self.begins[nth];
-        let end = self.begins.get(nth + 1).copied().unwrap_or(self.text.len());
+        let end = begin + self.letters(nth).len();
         let share = |at: usize| (at.clamp(begin, end) - begin) as f32 / (end - begin).max(1) as f32;
         let (left, right) = (piece.x + piece.width * share(from), piece.x + piece.width * share(to));
         [left, piece.y - BELOW * piece.height, right, piece.y + ABOVE * piece.height]
     }
 
-    /// The box around the pieces of a line of a table, whose cells may be drawn in any order: those of its letters that stand as high as its longest cell.
-    fn row(&self, line: &str, after: usize) -> Option<[f32; 4]> {
-        let cells: Vec<String> = line.split('|').map(bare).filter(|cell| !cell.is_empty()).collect();
-        let longest = cells.iter().max_by_key(|cell| cell.len()).filter(|cell| cell.len() > 2)?;
-        let at = self.find(longest, after)?;
-        let [_, bottom, _, top] = self.bounds(at, at + longest.len());
-        let is_beside = |piece: &&TextItem| (bottom..top).contains(&(piece.y + piece.height / 3.0));
-        let is_of_line = |piece: &&TextItem| {
-            let letters = bare(&piece.text);
-            !letters.is_empty() && cells.iter().any(|cell| cell.contains(&letters))
-        };
-        let beside = self.pieces.iter().filter(is_beside).filter(is_of_line);
-        let bounds = beside.map(|piece| [piece.x, bottom, piece.x + piece.width, top]);
-        Some(bounds.fold(self.bounds(at, at + longest.len()), around))
+    /// The box around pieces that are the line one after the other, wherever they were drawn: cells of a table, a line of one of several columns. None: most
+    /// of it is not there.
+    fn scattered(&self, line: &str, after: usize) -> Option<[f32; 4]> {
+        if self.pieces.len() > MOST_PIECES {
+            return None;
+        }
+        let mut rest = line;
+        let mut next = self.piece.get(after).copied().unwrap_or(0);
+        let mut bounds = [f32::MAX, f32::MAX, f32::MIN, f32::MIN];
+        for _ in 0..MOST_STEPS {
+            let begins_rest = |nth: &usize| !self.letters(*nth).is_empty() && rest.starts_with(self.letters(*nth));
+            let fitting = (0..self.pieces.len()).filter(begins_rest);
+            let Some(best) = fitting.max_by_key(|nth| (self.letters(*nth).len(), *nth >= next, Reverse(*nth))) else {
+                break;
+            };
+            let begin = self.begins[best];
+            bounds = around(bounds, self.part(best, begin, begin + self.letters(best).len()));
+            rest = &rest[self.letters(best).len()..];
+            next = best + 1;
+        }
+        (5 * rest.len() < line.len()).then_some(bounds)
+    }
+
+    /// The letters of a piece.
+    fn letters(&self, nth: usize) -> &str {
+        &self.text[self.begins[nth]..self.begins.get(nth + 1).copied().unwrap_or(self.text.len())]
     }
 
     /// Where letters are, after a byte if they are there, else anywhere.
@@ -98,7 +115,7 @@ pub(crate) fn of_lines(text: &str, pieces: &[TextItem], (width, height): (f32, f
                 after = at + wanted.len();
                 Some(letters.bounds(at, after))
             }
-            None => letters.row(line, after),
+            None => letters.scattered(&wanted, after),
         };
         lines.push(bounds.map(|bounds| place(bounds, width, height)).unwrap_or_default());
     }
