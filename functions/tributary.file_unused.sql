@@ -1,4 +1,5 @@
--- tributary.file_unused.sql: removes what was read of a file once no document has its bytes, and what was made of it for a document that has none or others.
+-- tributary.file_unused.sql: removes what was read of a file once no document and no call has its bytes, and what was made of it for a document that has
+-- none or others.
 -- What a person said about a document stays until the document is deleted.
 create or replace function tributary.file_unused() returns trigger
 language plpgsql security definer
@@ -10,7 +11,9 @@ begin
     delete from public.files f
     where f.tenant_id = old.tenant_id and f.sha256 = old.blob_key and not exists (
         select from public.source_documents d
-        where d.tenant_id = old.tenant_id and d.blob_key = old.blob_key and d.deleted_at is null);
+        where d.tenant_id = old.tenant_id and d.blob_key = old.blob_key and d.deleted_at is null)
+    and not exists (
+        select from tributary.activity_recordings r where r.tenant_id = old.tenant_id and r.blob_key = old.blob_key);
     if tg_op = 'UPDATE' then
         delete from public.document_steps s where s.tenant_id = old.tenant_id and s.document_id = old.id;
         delete from public.document_fields f
@@ -24,3 +27,4 @@ create or replace trigger file_unused_after_update after update on public.source
     execute function tributary.file_unused();
 create or replace trigger file_unused_after_delete after delete on public.source_documents for each row
     when (old.blob_key is not null) execute function tributary.file_unused();
+create or replace trigger file_unused_after_delete after delete on tributary.activity_recordings for each row execute function tributary.file_unused();

@@ -279,6 +279,9 @@ pub enum Line {
         /// The language in which somebody speaks, as ISO 639 shortens it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         language: Option<String>,
+        /// The seconds of a recording that were heard.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seconds: Option<u32>,
     },
     Refused {
         why: Unreadable,
@@ -308,8 +311,8 @@ mod tests {
             Line::Head { kind: FileKind::Audio, title: None, n_pages: None, seconds: Some(67) },
             Line::Page(page),
             Line::Picture { bytes: 12 },
-            Line::End { is_cut: false, language: None },
-            Line::End { is_cut: false, language: Some("en".into()) },
+            Line::End { is_cut: false, language: None, seconds: None },
+            Line::End { is_cut: false, language: Some("en".into()), seconds: Some(67) },
             Line::Refused { why: Unreadable::Encrypted, detail: "a password".into() },
         ];
         for line in lines {
@@ -318,7 +321,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Line>(&written).expect("a line"), line, "{written}");
         }
         assert_eq!(
-            serde_json::to_string(&Line::End { is_cut: true, language: None }).expect("JSON"),
+            serde_json::to_string(&Line::End { is_cut: true, language: None, seconds: None }).expect("JSON"),
             r#"{"line":"end","is_cut":true}"#
         );
     }

@@ -215,7 +215,8 @@ pub struct Config {
     #[arg(long, env = "READING_MODELS_DIR", global = true, hide_short_help = true)]
     pub reading_models_dir: Option<PathBuf>,
 
-    /// Folder with the model that recognises speech; `./tributary` sets it to the pinned package's. Without it recordings that are files are not read.
+    /// Folder with the model that recognises speech; `./tributary` sets it to the pinned package's. Without it recordings are not
+    /// heard here.
     #[arg(long, env = "SPEECH_MODELS_DIR", global = true, hide_short_help = true)]
     pub speech_models_dir: Option<PathBuf>,
 
@@ -240,8 +241,12 @@ pub struct Config {
     #[arg(long, env = "FAST_MODEL_DIR", global = true, hide_short_help = true)]
     pub fast_model_dir: Option<PathBuf>,
 
+    /// The transcriber of calls: `local`, the model on this machine; `service`, that of TRANSCRIBE_BASE_URL; `off`, nobody here, so that they wait for
+    /// an agent that can. Default: `service` if TRANSCRIBE_BASE_URL is set, else `local`.
+    #[arg(long, env = "TRANSCRIBE", global = true, hide_short_help = true)]
+    pub transcribe: Option<TranscribeKind>,
+
     /// The address of the transcriber, without `/audio/transcriptions`: any service with OpenAI's API, such as `https://api.openai.com/v1`.
-    /// Default: none; recordings wait for an agent that has one.
     #[arg(long, env = "TRANSCRIBE_BASE_URL", global = true, hide_short_help = true, value_parser = base_url)]
     pub transcribe_base_url: Option<String>,
 
@@ -429,6 +434,14 @@ impl LocalModelKind {
             Self::Minilm => 256,
         }
     }
+}
+
+/// The transcriber of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TranscribeKind {
+    Local,
+    Service,
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

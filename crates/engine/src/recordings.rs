@@ -6,7 +6,7 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use connectors::outside::{Basic, FetchError};
-use domain::{ActivityId, ChannelId, Fault, TenantId, audio};
+use domain::{ActivityId, BlobKey, ChannelId, Fault, TenantId, audio};
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 use store::activities::{self, Activity};
@@ -55,7 +55,7 @@ pub async fn open(env: &Env, tenant_id: TenantId, id: ActivityId) -> Result<Reco
     let basic = credentials(env, &mut conn, tenant_id, &activity).await?;
     drop(conn); // fetching takes a while
 
-    let Audio { file, content_type } = fetch(env, url, basic.as_ref()).await?;
+    let Audio { file, content_type, .. } = fetch(env, url, basic.as_ref()).await?;
     if file.bytes == 0 {
         return Err(Error::Empty);
     }
@@ -72,11 +72,21 @@ pub async fn audio(env: &Env, tenant_id: TenantId, kept: &Recording) -> Result<O
     Audio::fill(&env.config.data_dir, Some(&kept.content_type), pieces.map_err(Error::from)).await.map(Some)
 }
 
+/// Where a recording belongs, so that what is heard of it is kept.
+pub struct Place {
+    pub env: Env,
+    pub tenant_id: TenantId,
+    pub activity_id: ActivityId,
+    pub key: BlobKey,
+}
+
 /// A recording in a file: it may be too large for memory.
 pub struct Audio {
     pub file: Spooled,
     /// Its media type; none: it is no recording.
     pub content_type: Option<&'static str>,
+    /// None: it is on a device, or on its way.
+    pub place: Option<Place>,
 }
 
 impl Audio {
@@ -93,7 +103,7 @@ impl Audio {
             head.extend(piece.iter().take(audio::HEAD_BYTES - head.len()));
             spool.write(&piece).await?;
         }
-        Ok(Self { file: spool.finish().await?, content_type: audio::kind(told, &head) })
+        Ok(Self { file: spool.finish().await?, content_type: audio::kind(told, &head), place: None })
     }
 }
 

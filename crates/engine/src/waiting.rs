@@ -8,7 +8,7 @@ use domain::Caller;
 use domain::activity::open_to_others_at;
 use store::nodes::{self, Node, State};
 use store::people::{self, Person};
-use store::waiting::{self, Pace, Waiting};
+use store::waiting::{self, Hearing, Pace, Waiting};
 use uuid::Uuid;
 
 use crate::{Env, enrich};
@@ -25,6 +25,7 @@ pub struct Overview {
     pub claimable: Claimable,
     waits: HashMap<Uuid, Wait>,
     paces: Vec<Pace>,
+    hearing: Vec<Hearing>,
 }
 
 /// The number of activities waiting for each group of agents, among the oldest [`MOST`].
@@ -87,13 +88,17 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         let people = people::list(tx, caller.tenant_id).await?;
         let nodes = nodes::list(tx, env.clock.sql(), caller.tenant_id).await?;
         let waiting = waiting::oldest(tx, caller.tenant_id, MOST).await?;
-        Ok((people, nodes, waiting, waiting::paces(tx, caller.tenant_id).await?))
+        let (paces, hearing) =
+            (waiting::paces(tx, caller.tenant_id).await?, waiting::hearing(tx, caller.tenant_id).await?);
+        Ok((people, nodes, waiting, paces, hearing))
     });
-    let (people, nodes, waiting, paces) = loaded.await?;
+    let (people, nodes, waiting, paces, hearing) = loaded.await?;
     // Workers decide it the same way, by the same settings.
     let is_built_in_on = roles.iter().any(|role| env.config.builtin_agent.unwrap_or(role == "up"));
-    let built_in_processes: Vec<String> =
-        enrich::source_types(env.config.transcribe_base_url.is_some()).iter().map(|kind| (*kind).to_owned()).collect();
+    let built_in_processes: Vec<String> = enrich::source_types(enrich::Hearing::of(&env.config).can_hear())
+        .iter()
+        .map(|kind| (*kind).to_owned())
+        .collect();
     let mut agents: Vec<Agent<'_>> = nodes
         .iter()
         .filter(|node| node.enabled && node.state() != State::Offline)
@@ -128,7 +133,7 @@ pub async fn overview(env: &Env, caller: &Caller) -> store::Result<Overview> {
         } += 1;
     }
     let waits = waiting.iter().map(|waiting| waiting.id).zip(found).collect();
-    Ok(Overview { people, nodes, is_built_in_on, claimable, waits, paces })
+    Ok(Overview { people, nodes, is_built_in_on, claimable, waits, paces, hearing })
 }
 
 impl Overview {
@@ -140,6 +145,13 @@ impl Overview {
     /// The processing time of a claimed activity of this type; none when none was completed lately.
     pub fn takes_secs(&self, r#type: &str) -> Option<f64> {
         pace(&self.paces, r#type).map(|pace| pace.took_secs)
+    }
+
+    /// The part of a claimed call that is heard: so many of its pages, and all of them. None: it is short, or heard elsewhere.
+    pub fn heard(&self, activity_id: Uuid) -> Option<(i64, i64)> {
+        let call = self.hearing.iter().find(|call| call.activity_id == activity_id)?;
+        let n_pages = i64::from(call.n_pages?);
+        (n_pages > 1).then_some((call.n_heard.min(n_pages), n_pages))
     }
 
     pub fn person(&self, id: i64) -> Option<&Person> {

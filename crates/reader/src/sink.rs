@@ -44,6 +44,8 @@ pub(crate) struct Sink<'a> {
     inside: Option<String>,
     /// The language that is spoken.
     language: Option<String>,
+    /// The seconds of the recording that were heard.
+    seconds: Option<u32>,
 }
 
 impl<'a> Sink<'a> {
@@ -64,6 +66,7 @@ impl<'a> Sink<'a> {
             trouble: None,
             inside: None,
             language: None,
+            seconds: None,
         }
     }
 
@@ -140,9 +143,17 @@ impl<'a> Sink<'a> {
         self.page(Page { label: Some(label), text: text.to_owned(), confidence, ..nothing(ReadBy::Speech) })
     }
 
-    /// The language of a recording. Of files inside another, the first one's.
-    pub fn language(&mut self, language: Option<String>) {
+    /// Says in which language somebody speaks, and for how many seconds was heard. Of files inside another, the first one's language.
+    pub fn heard(&mut self, language: Option<String>, seconds: f64) {
         self.language = self.language.take().or(language);
+        self.seconds = self.inside.is_none().then_some(seconds.round() as u32);
+    }
+
+    /// Passes over the first pages that somebody has, and returns their number.
+    pub fn pass_first_known(&mut self) -> u32 {
+        let before = self.n_pages;
+        while self.passes_known() {}
+        self.n_pages - before
     }
 
     /// Tells that somebody is at work.
@@ -233,7 +244,7 @@ impl<'a> Sink<'a> {
             Ok(()) | Err(Stop::Enough) if !self.has_text => {
                 Line::Refused { why: self.trouble.unwrap_or(Unreadable::NoText), detail: String::new() }
             }
-            outcome => Line::End { is_cut: outcome.is_err(), language: self.language.take() },
+            outcome => Line::End { is_cut: outcome.is_err(), language: self.language.take(), seconds: self.seconds },
         };
         match self.write(&last) {
             Err(Stop::Unheard(error)) => Err(error),
@@ -331,7 +342,7 @@ mod tests {
         };
         let all = lines(read, small);
         assert!(matches!(&all[2], Line::Page(page) if page.text.is_empty()), "{all:?}");
-        assert_eq!(all[3], Line::End { is_cut: true, language: None });
+        assert_eq!(all[3], Line::End { is_cut: true, language: None, seconds: None });
         let all = lines(|sink| sink.text(None, " \n "), small);
         assert!(matches!(all.last(), Some(Line::Refused { why: Unreadable::NoText, .. })), "{all:?}");
         let all = lines(|sink| sink.unpacked(11), small);

@@ -27,6 +27,19 @@ pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -
     Ok(Some(Recording { key, bytes: bytes.unsigned_abs(), content_type }))
 }
 
+/// Whether an activity still has this recording. It can be removed only after the transaction then, so that what was heard of it goes with it.
+pub async fn is_wanted(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, key: &BlobKey) -> Result<bool> {
+    let wanted = sqlx::query(
+        "select from tributary.activity_recordings where tenant_id = $1 and activity_id = $2 and blob_key = $3 for share",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(key.to_string())
+    .execute(conn)
+    .await?;
+    Ok(wanted.rows_affected() == 1)
+}
+
 /// Records the recording of an activity. If there already is one, that one stays and is returned.
 pub async fn keep(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId, new: Recording) -> Result<Recording> {
     sqlx::query(

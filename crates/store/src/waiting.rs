@@ -39,3 +39,17 @@ pub struct Pace {
 pub async fn paces(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Pace>> {
     Ok(sqlx::query_as(include_str!("sql/waiting_paces.sql")).bind(tenant_id.0).bind(LATELY).fetch_all(conn).await?)
 }
+
+/// A call that is heard on this machine.
+#[derive(Clone, Copy, Debug, sqlx::FromRow)]
+pub struct Hearing {
+    pub activity_id: Uuid,
+    /// The pages that are heard, and all of them; none while nobody knows how many.
+    pub n_heard: i64,
+    pub n_pages: Option<i32>,
+}
+
+/// Lists the tenant's calls that are being heard, with what is kept of them.
+pub async fn hearing(conn: &mut PgConnection, tenant_id: TenantId) -> Result<Vec<Hearing>> {
+    Ok(sqlx::query_as(include_str!("sql/waiting_hearing.sql")).bind(tenant_id.0).fetch_all(conn).await?)
+}

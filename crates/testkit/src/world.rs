@@ -26,7 +26,9 @@ struct Settings {
 pub fn config(flags: &[&str]) -> Config {
     let embedder: &[&str] = if flags.contains(&"--embedder") { &[] } else { &["--embedder", "fast"] };
     let reader = reader();
-    Settings::parse_from([&["test"], embedder, &["--reader-program", &reader], flags].concat()).config
+    let is_told = flags.iter().any(|flag| flag.starts_with("--transcribe"));
+    let transcribe: &[&str] = if is_told { &[] } else { &["--transcribe", "off"] };
+    Settings::parse_from([&["test"], transcribe, embedder, &["--reader-program", &reader], flags].concat()).config
 }
 
 /// The built program, which reads files: a test program of its own does not. It is beside the folder of test programs; if nobody has built it, every file is

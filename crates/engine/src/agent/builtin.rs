@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{Beat, Desk, Orders, Outcome, Settled, Work};
 use crate::enrich::{Failure, Processors};
-use crate::recordings::{self, Audio};
+use crate::recordings::{self, Audio, Place};
 use crate::work::runtime::woken;
 use crate::work::{Registered, Stop};
 use crate::{Env, work};
@@ -44,8 +44,9 @@ pub struct Builtin {
     source_types: &'static [&'static str],
     /// Whether texts are processed at once, without asking a service.
     is_instant: bool,
-    /// The tenant that is asked first.
+    /// The tenant that is asked first, for texts and for recordings.
     turn: AtomicUsize,
+    turn_to_be_heard: AtomicUsize,
     wake: tokio::sync::Mutex<broadcast::Receiver<Notice>>,
     people: Mutex<HashMap<TenantId, Person>>,
     /// Whether the nodes of tenants where it worked before have been shown as alive.
@@ -69,6 +70,7 @@ impl Builtin {
             env,
             source_types,
             turn: AtomicUsize::default(),
+            turn_to_be_heard: AtomicUsize::default(),
             is_instant,
             people: Mutex::default(),
             is_introduced: AtomicBool::default(),
@@ -123,16 +125,26 @@ impl Builtin {
         Ok(Orders { is_enabled, concurrency: usize::try_from(concurrency).unwrap_or(1) })
     }
 
-    async fn claim_of(&self, tenant_id: TenantId, most: usize, n_held: usize) -> store::Result<Vec<Work<TenantId>>> {
+    async fn claim_of(
+        &self,
+        tenant_id: TenantId,
+        source_types: &[&str],
+        most: usize,
+        n_held: usize,
+    ) -> store::Result<Vec<Work<TenantId>>> {
         let person = self.person(tenant_id).await?;
         // Activities that take no time are never held.
-        let limit = if self.is_instant { most } else { person.orders.concurrency.saturating_sub(n_held).min(most) };
+        let limit = if self.is_instant && source_types == ["text"] {
+            most
+        } else {
+            person.orders.concurrency.saturating_sub(n_held).min(most)
+        };
         if !person.orders.is_enabled || limit == 0 {
             return Ok(Vec::new());
         }
         let mut tx = self.env.db.begin_as(&person.caller).await?;
         claims::hold_as(&mut tx, &self.env.name).await?;
-        let claimed = claims::claim(&mut tx, i32::try_from(limit).unwrap_or(i32::MAX), self.source_types).await?;
+        let claimed = claims::claim(&mut tx, i32::try_from(limit).unwrap_or(i32::MAX), source_types).await?;
         let ids: Vec<Uuid> = claimed.iter().map(|claim| claim.id).collect();
         tx.notify_all(Notice::activities(tenant_id, &ids, Op::Update));
         tx.commit().await?;
@@ -183,21 +195,27 @@ impl Desk for Builtin {
 
     const POLL: Duration = Duration::from_secs(1);
 
-    async fn claim(&self, most: usize, held: &[TenantId]) -> Result<Vec<Work<TenantId>>, Fault> {
+    async fn claim(
+        &self,
+        source_types: &'static [&'static str],
+        most: usize,
+        held: &[TenantId],
+    ) -> Result<Vec<Work<TenantId>>, Fault> {
         let tenants =
             store::within(DB_LIMIT, async { claims::tenants_with_raw(&mut *self.env.db.acquire().await?).await });
         let tenants = tenants.await?;
         let mut all: Vec<Work<TenantId>> = Vec::new();
         // Each tenant gets its share, so that one with many activities does not delay the others. Another tenant comes first each time.
         let share = most.div_ceil(tenants.len().max(1));
-        let first = self.turn.fetch_add(1, Relaxed) % tenants.len().max(1);
+        let turn = if source_types == ["url"] { &self.turn_to_be_heard } else { &self.turn };
+        let first = turn.fetch_add(1, Relaxed) % tenants.len().max(1);
         for tenant_id in tenants[first..].iter().chain(&tenants[..first]) {
             let left = most - all.len();
             if left == 0 {
                 break;
             }
             let n_held = held.iter().filter(|of| *of == tenant_id).count();
-            match store::within(DB_LIMIT, self.claim_of(*tenant_id, share.min(left), n_held)).await {
+            match store::within(DB_LIMIT, self.claim_of(*tenant_id, source_types, share.min(left), n_held)).await {
                 Ok(claimed) => all.extend(claimed),
                 // Activities claimed from other tenants are already held and must not be dropped because of this.
                 Err(error) => {
@@ -276,8 +294,10 @@ impl Desk for Builtin {
     }
 
     async fn recording(&self, work: &Work<TenantId>) -> Result<Audio, Failure> {
-        let kept = recordings::open(&self.env, work.of, ActivityId(work.id)).await?;
-        Ok(recordings::audio(&self.env, work.of, &kept).await?.ok_or(recordings::Error::None)?)
+        let (env, tenant_id, activity_id) = (self.env.clone(), work.of, ActivityId(work.id));
+        let kept = recordings::open(&env, tenant_id, activity_id).await?;
+        let audio = recordings::audio(&env, tenant_id, &kept).await?.ok_or(recordings::Error::None)?;
+        Ok(Audio { place: Some(Place { env, tenant_id, activity_id, key: kept.key }), ..audio })
     }
 
     async fn woken(&self) {

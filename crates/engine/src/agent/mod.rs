@@ -80,8 +80,13 @@ pub trait Desk: Send + Sync + 'static {
     /// The interval at which the agent looks for activities without being woken.
     const POLL: std::time::Duration;
 
-    /// Claims up to `most` activities for this agent, in addition to those `held`.
-    fn claim(&self, most: usize, held: &[Self::Of]) -> impl Future<Output = Result<Vec<Work<Self::Of>>, Fault>> + Send;
+    /// Claims up to `most` activities with these kinds of content for this agent, in addition to those `held`.
+    fn claim(
+        &self,
+        source_types: &'static [&'static str],
+        most: usize,
+        held: &[Self::Of],
+    ) -> impl Future<Output = Result<Vec<Work<Self::Of>>, Fault>> + Send;
 
     /// Writes results and returns how many came too late, because another agent holds those activities. Results that stay in the list could
     /// not be written now.

@@ -22,16 +22,15 @@ pub struct Remote {
     rest: Rest,
     config: Config,
     device_name: String,
-    source_types: &'static [&'static str],
     woken: Arc<Notify>,
     listening: AbortHandle,
 }
 
 impl Remote {
-    pub fn new(rest: Rest, config: Config, device_name: String, source_types: &'static [&'static str]) -> Self {
+    pub fn new(rest: Rest, config: Config, device_name: String) -> Self {
         let woken = Arc::new(Notify::new());
         let listening = tokio::spawn(listen(rest.clone(), woken.clone())).abort_handle();
-        Self { rest, config, device_name, source_types, woken, listening }
+        Self { rest, config, device_name, woken, listening }
     }
 
     /// Connects and sends a first heartbeat, which detects a wrong key at once.
@@ -53,8 +52,8 @@ impl Remote {
         })
     }
 
-    async fn claim_by(&self, function: &str, most: usize) -> Result<Vec<Work<()>>, RestError> {
-        let rows = self.rest.call(function, &json!({ "p_limit": most, "p_source_types": self.source_types })).await?;
+    async fn claim_by(&self, function: &str, source_types: &[&str], most: usize) -> Result<Vec<Work<()>>, RestError> {
+        let rows = self.rest.call(function, &json!({ "p_limit": most, "p_source_types": source_types })).await?;
         let work = |row: &Value| {
             Some(Work {
                 of: (),
@@ -95,9 +94,14 @@ impl Desk for Remote {
 
     const POLL: Duration = Duration::from_secs(30);
 
-    async fn claim(&self, most: usize, _: &[()]) -> Result<Vec<Work<()>>, Fault> {
-        let next = self.claim_by("claim_next_pending_activity", most).await?;
-        Ok(if next.is_empty() { self.claim_by("claim_stale_activity", most).await? } else { next })
+    async fn claim(
+        &self,
+        source_types: &'static [&'static str],
+        most: usize,
+        _: &[()],
+    ) -> Result<Vec<Work<()>>, Fault> {
+        let next = self.claim_by("claim_next_pending_activity", source_types, most).await?;
+        Ok(if next.is_empty() { self.claim_by("claim_stale_activity", source_types, most).await? } else { next })
     }
 
     /// Writes results one by one. A written result leaves the list, so nothing is written twice.

@@ -59,10 +59,26 @@ struct Agent<D: Desk> {
     is_away: bool,
 }
 
+/// A claim that it may make.
+struct Hands {
+    source_types: &'static [&'static str],
+    free: usize,
+}
+
 struct Held<Of> {
     work: Work<Of>,
     since: Instant,
     task: AbortHandle,
+}
+
+impl<Of> Held<Of> {
+    fn is_recording(&self) -> bool {
+        is_recording(&self.work.raw_data)
+    }
+}
+
+fn is_recording(raw_data: &Value) -> bool {
+    raw_data.get("source_type").and_then(Value::as_str) == Some("url")
 }
 
 impl<D: Desk> Agent<D> {
@@ -73,17 +89,20 @@ impl<D: Desk> Agent<D> {
                 continue; // it has paused; results go before everything else
             }
             let free = self.free();
-            if free > 0 && Instant::now() >= self.next_claim {
+            let is_free = !free.is_empty();
+            if is_free && Instant::now() >= self.next_claim {
                 self.next_claim = Instant::now() + D::POLL;
-                self.claim(free).await;
+                for hands in free {
+                    self.claim(hands).await;
+                }
                 continue;
             }
             let desk = self.desk.clone();
             let next = [self.next_beat, self.next_renewal].into_iter().min().unwrap_or(self.next_beat);
             tokio::select! {
                 Some(done) = self.tasks.join_next_with_id() => self.take(done),
-                () = desk.woken(), if free > 0 => self.next_claim = Instant::now(),
-                () = tokio::time::sleep_until(self.next_claim), if free > 0 => {}
+                () = desk.woken(), if is_free => self.next_claim = Instant::now(),
+                () = tokio::time::sleep_until(self.next_claim), if is_free => {}
                 () = tokio::time::sleep_until(next) => {}
                 () = stop.stopped() => {}
             }
@@ -106,15 +125,35 @@ impl<D: Desk> Agent<D> {
         }
     }
 
-    fn free(&self) -> usize {
+    /// The kinds of content that it has hands for, and how many. An ear of this machine is one more hand, so that no text waits for a call.
+    fn free(&self) -> Vec<Hands> {
+        if !self.orders.is_enabled || !self.settled.is_empty() {
+            return Vec::new();
+        }
         let most = self.orders.concurrency.min(self.most);
-        if self.orders.is_enabled && self.settled.is_empty() { most.saturating_sub(self.held.len()) } else { 0 }
+        let hands = |source_types, most: usize| Hands {
+            source_types,
+            free: most.saturating_sub(self.held_of(source_types).count()),
+        };
+        let all = match self.processors.hear_here() {
+            true => vec![hands(&["text"], most), hands(&["url"], most.min(1))],
+            false => vec![hands(self.processors.source_types(), most)],
+        };
+        all.into_iter().filter(|hands| hands.free > 0).collect()
     }
 
-    async fn claim(&mut self, free: usize) {
-        let most = if self.processors.are_instant() { free.max(AT_ONCE) } else { free };
-        let held: Vec<D::Of> = self.held.values().map(|held| held.work.of.clone()).collect();
-        let claimed = match self.desk.claim(most, &held).await {
+    fn held_of(&self, source_types: &'static [&'static str]) -> impl Iterator<Item = &Held<D::Of>> {
+        let is_meant =
+            move |held: &&Held<D::Of>| source_types.contains(if held.is_recording() { &"url" } else { &"text" });
+        self.held.values().filter(is_meant)
+    }
+
+    async fn claim(&mut self, hands: Hands) {
+        let Hands { source_types, free } = hands;
+        let is_instant = self.processors.are_instant() && source_types == ["text"];
+        let most = if is_instant { free.max(AT_ONCE) } else { free };
+        let held: Vec<D::Of> = self.held_of(source_types).map(|held| held.work.of.clone()).collect();
+        let claimed = match self.desk.claim(source_types, most, &held).await {
             Ok(claimed) => claimed,
             Err(fault) => {
                 self.went_wrong("claim", &fault);
@@ -247,12 +286,12 @@ impl<D: Desk> Agent<D> {
 
 async fn process<D: Desk>(desk: &D, processors: &Processors, work: &Work<D::Of>) -> Result<Value, Failure> {
     let subject = Subject { r#type: &work.r#type, raw_data: &work.raw_data };
-    let recording = match work.raw_data.get("source_type").and_then(Value::as_str) {
-        Some("url") => {
+    let recording = match is_recording(&work.raw_data) {
+        true => {
             processors.must_hear()?; // before it is fetched in vain
             Some(desk.recording(work).await?)
         }
-        _ => None,
+        false => None,
     };
     processors.process(&subject, recording.as_ref()).await
 }

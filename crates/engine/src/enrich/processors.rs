@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use connectors::Http;
-use connectors::models::{ChatClient, Dialect, TranscribeClient, Transcript, Trouble};
+use connectors::models::{ChatClient, Dialect, TranscribeClient, Trouble};
 use domain::audio;
 use serde_json::{Value, json};
 
+use super::hearing::{Ear, Hearing};
 use super::{model, rules};
 use crate::Config;
 use crate::config::LlmKind;
@@ -40,22 +41,41 @@ pub fn source_types(can_hear: bool) -> &'static [&'static str] {
 }
 
 pub struct Processors {
-    transcriber: Option<TranscribeClient>,
+    ears: Ears,
     model: Option<ChatClient>,
+}
+
+/// The transcriber, if there is one.
+enum Ears {
+    Service(TranscribeClient),
+    Local(Ear),
+    /// And why.
+    None(&'static str),
 }
 
 impl Processors {
     /// Creates the clients from the settings, without calling any service.
     pub fn new(config: &Config, http: &Http) -> anyhow::Result<Self> {
-        let transcriber = config.transcribe_base_url.as_deref().map(|base_url| {
-            TranscribeClient::new(http, base_url, config.transcribe_api_key.clone(), &config.transcribe_model)
-        });
-        Ok(Self { transcriber, model: language_model(config, http)? })
+        let ears = match Hearing::of(config) {
+            Hearing::Service => {
+                let base_url = config.transcribe_base_url.as_deref().unwrap_or_default();
+                let key = config.transcribe_api_key.clone();
+                Ears::Service(TranscribeClient::new(http, base_url, key, &config.transcribe_model))
+            }
+            Hearing::Local(ear) => Ears::Local(ear),
+            Hearing::Nobody(why) => Ears::None(why),
+        };
+        Ok(Self { ears, model: language_model(config, http)? })
     }
 
     /// The kinds of content that can be processed here, in the words of a person's `processes`.
     pub fn source_types(&self) -> &'static [&'static str] {
-        source_types(self.transcriber.is_some())
+        source_types(!matches!(self.ears, Ears::None(_)))
+    }
+
+    /// Whether recordings are heard by this machine itself. It has one ear, and what it hears takes nobody else's turn.
+    pub fn hear_here(&self) -> bool {
+        matches!(self.ears, Ears::Local(_))
     }
 
     /// Makes an activity's `processed_data`. For a recording it includes the transcript.
@@ -63,15 +83,12 @@ impl Processors {
         match (rules::field(work.raw_data, "source_type"), recording) {
             ("text", _) => self.sum_up(work, &rules::text_of(work.raw_data)).await,
             ("url", Some(recording)) => {
-                let heard = self.hear(recording).await?;
-                let text = model::clean(&heard.text, TRANSCRIPT_CHARS);
+                let (text, known) = self.hear(recording).await?;
+                let text = model::clean(&text, TRANSCRIPT_CHARS);
                 let mut processed = self.sum_up(work, &text).await?;
                 processed["transcript"] = text.into();
-                if let Some(language) = heard.language {
-                    processed["language"] = model::clean(&language, 40).into();
-                }
-                if let Some(seconds) = heard.seconds {
-                    processed["seconds"] = json!(seconds);
+                for (name, value) in known.into_iter().filter(|(_, value)| !value.is_null()) {
+                    processed[name] = value;
                 }
                 Ok(processed)
             }
@@ -81,14 +98,16 @@ impl Processors {
     }
 
     /// Returns an error if there is no transcriber.
-    pub fn must_hear(&self) -> Result<&TranscribeClient, Failure> {
-        let deaf = || Failure::new("TranscriptionError", "nothing here can hear: set TRANSCRIBE_BASE_URL");
-        self.transcriber.as_ref().ok_or_else(deaf)
+    pub fn must_hear(&self) -> Result<(), Failure> {
+        match &self.ears {
+            Ears::None(why) => Err(Failure::new("TranscriptionError", format!("nothing here can hear: {why}"))),
+            Ears::Service(_) | Ears::Local(_) => Ok(()),
+        }
     }
 
-    /// Whether texts take no time, because no service is called.
+    /// Whether texts take no time and no turn: no service is called, neither for them nor for recordings.
     pub fn are_instant(&self) -> bool {
-        self.model.is_none() && self.transcriber.is_none()
+        self.model.is_none() && !matches!(self.ears, Ears::Service(_))
     }
 
     /// Makes the result for an activity that takes no time.
@@ -99,31 +118,51 @@ impl Processors {
 
     /// Describes the tools, for a person.
     pub fn in_words(&self) -> String {
-        let hears = if self.transcriber.is_some() {
-            "calls are transcribed"
-        } else {
-            "calls are left to others: TRANSCRIBE_BASE_URL is not set"
+        let hears = match &self.ears {
+            Ears::Service(_) => "calls are transcribed by a service".to_owned(),
+            Ears::Local(_) => "calls are transcribed on this machine".to_owned(),
+            Ears::None(why) => format!("calls are left to others: {why}"),
         };
         let reads = if self.model.is_some() { "a language model sums up" } else { "rules sum up: LLM is not set" };
         format!("{hears}, {reads}")
     }
 
-    async fn hear(&self, recording: &Audio) -> Result<Transcript, Failure> {
-        let transcriber = self.must_hear()?;
+    /// The words of a recording, and what else is known of them, by name.
+    async fn hear(&self, recording: &Audio) -> Result<(String, [(&'static str, Value); 4]), Failure> {
+        self.must_hear()?;
         let Some(kind) = recording.content_type else { return Err(recordings::Error::NotAudio.into()) };
-        let name = format!("recording.{}", audio::extension(kind));
-        let hear = || transcriber.transcribe(&name, kind, recording.file.bytes, || recording.file.pieces());
-        patiently(hear).await.map_err(|trouble| Failure::new("TranscriptionError", trouble.to_string()))
+        let told = |language: Option<String>, seconds: Value, confidence: Value, is_cut: Value| {
+            let language = language.map(|language| model::clean(&language, 40));
+            [("language", json!(language)), ("seconds", seconds), ("confidence", confidence), ("is_cut", is_cut)]
+        };
+        match &self.ears {
+            Ears::None(_) => Err(Failure::new("TranscriptionError", "nothing here can hear")),
+            Ears::Service(service) => {
+                let name = format!("recording.{}", audio::extension(kind));
+                let hear = || service.transcribe(&name, kind, recording.file.bytes, || recording.file.pieces());
+                let heard = patiently(hear).await;
+                let heard = heard.map_err(|trouble| Failure::new("TranscriptionError", trouble.to_string()))?;
+                Ok((heard.text, told(heard.language, json!(heard.seconds), Value::Null, Value::Null)))
+            }
+            Ears::Local(ear) => {
+                let heard = ear.hear(recording).await?;
+                let sure = heard.confidence.map(|sure| (sure * 100.0).round() / 100.0);
+                let is_cut = heard.is_cut.then_some(true);
+                Ok((heard.text, told(heard.language, json!(heard.seconds), json!(sure), json!(is_cut))))
+            }
+        }
     }
 
     async fn sum_up(&self, work: &Subject<'_>, text: &str) -> Result<Value, Failure> {
         let subject = rules::field(work.raw_data, "subject");
+        let is_recording = rules::field(work.raw_data, "source_type") == "url";
         match &self.model {
             // Models invent text when a recording is silent.
             Some(model) if !text.trim().is_empty() => {
                 let summed_up = patiently(|| model::sum_up(model, work.r#type, subject, text)).await;
                 summed_up.map_err(|trouble| Failure::new("LLMError", trouble.to_string()))
             }
+            _ if text.is_empty() && is_recording => Ok(rules::of_text(subject, "Nobody speaks in the recording.")),
             _ => Ok(rules::of_text(subject, text)),
         }
     }

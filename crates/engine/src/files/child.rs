@@ -1,6 +1,6 @@
 //! The process that reads one file. It gets the bytes on its standard input and writes lines; it has no rights, and this end has the clock.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::task::JoinHandle;
-
-use crate::Env;
 
 /// The longest line that is taken: a page has at most 10 MB of text, and JSON may double it.
 const MOST_LINE_BYTES: u64 = 24 << 20;
@@ -51,9 +49,9 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Starts the program that reads files, and feeds it the request and the bytes.
+    /// Starts the program that reads files, this one unless another is named, and feeds it the request and the bytes.
     pub fn start(
-        env: &Env,
+        program: Option<&Path>,
         request: &Request,
         patience: Patience,
         bytes: impl Stream<Item = Result<Bytes, Fault>> + Send + 'static,
@@ -62,7 +60,9 @@ impl Reader {
             |error: std::io::Error, what: &'static str| Fault::Transient(anyhow::Error::new(error).context(what));
         let mut first = serde_json::to_vec(request).map_err(|error| Fault::Malformed { what: error.to_string() })?;
         first.push(b'\n');
-        let program = program(env).map_err(|error| broken(error, "the program that reads files was not found"))?;
+        let program = program
+            .map_or_else(own_program, |program| Ok(program.to_owned()))
+            .map_err(|error| broken(error, "the program that reads files was not found"))?;
         let mut child = Command::new(program)
             .arg("read")
             .env_clear()
@@ -194,11 +194,7 @@ async fn dying_words(stderr: ChildStderr) -> String {
     String::from_utf8_lossy(&words).into_owned()
 }
 
-/// This program itself, unless the settings name another one. On Linux by its process: its file may have been replaced by a newer release.
-fn program(env: &Env) -> std::io::Result<PathBuf> {
-    match &env.config.reader_program {
-        Some(program) => Ok(program.clone()),
-        None if cfg!(target_os = "linux") => Ok("/proc/self/exe".into()),
-        None => std::env::current_exe(),
-    }
+/// On Linux by its process: its file may have been replaced by a newer release.
+fn own_program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }

@@ -230,6 +230,7 @@ mod tests {
             refusal: refusal.map(|why| why.as_str().to_owned()),
             detail: None,
             language: None,
+            seconds: None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! for a scan. `finish` makes the pages the document's text, and finds the fields of its paper.
 
 mod asked;
-mod child;
+pub(crate) mod child;
 mod exported;
 pub(crate) mod failed;
 mod fields;

@@ -11,8 +11,8 @@ use store::files::{self, Awaited, Ended, File, FileState};
 use uuid::Uuid;
 
 use super::child::{Heard, Patience, Reader};
-use crate::Env;
 use crate::work::Lease;
+use crate::{Config, Env};
 
 /// Pages are kept after so many, after so much text, or after this time.
 const MOST_PAGES: usize = 200;
@@ -41,7 +41,7 @@ impl Senses {
         }
     }
 
-    fn patience(self) -> Patience {
+    pub(crate) fn patience(self) -> Patience {
         let secs = Duration::from_secs;
         match self {
             Self::Text => Patience { silent: secs(60), total: secs(240) },
@@ -52,8 +52,7 @@ impl Senses {
 }
 
 /// The models that this process can use.
-pub fn models(env: &Env) -> Models {
-    let config = &env.config;
+pub fn models(config: &Config) -> Models {
     let onnxruntime = config.onnxruntime_lib.clone().filter(|path| path.exists());
     let of = |folder: &Option<PathBuf>, name: &str| {
         let path = folder.as_ref().filter(|_| onnxruntime.is_some())?.join(name);
@@ -95,7 +94,7 @@ pub async fn read(env: &Env, lease: &Lease, awaited: &Awaited, senses: Senses) -
         return Ok(file);
     }
     crash::at(Point::FileOpened)?;
-    let models = models(env);
+    let models = models(&env.config);
     let request = Request {
         name: name(awaited),
         media_type: text(awaited, "media_type"),
@@ -116,10 +115,13 @@ pub async fn read(env: &Env, lease: &Lease, awaited: &Awaited, senses: Senses) -
         }
         Some((size, bytes)) => {
             let request = Request { bytes: Some(size), ..request };
-            let mut reader = Reader::start(env, &request, senses.patience(), bytes)?;
+            let mut reader = Reader::start(env.config.reader_program.as_deref(), &request, senses.patience(), bytes)?;
             loop {
                 match reader.next().await? {
-                    Some(Heard::Line(Line::Head { kind, title, n_pages, .. })) => keeping.head(kind, title, n_pages),
+                    Some(Heard::Line(Line::Head { kind, title, n_pages, seconds })) => {
+                        keeping.is_heard = senses == Senses::All && kind == FileKind::Audio;
+                        keeping.head = Some(Head { kind, title, n_pages, seconds });
+                    }
                     Some(Heard::Line(Line::Page(page))) if keeping.has_room(&page, env.config.file_max_pages) => {
                         keeping.page(page).await?;
                     }
@@ -128,11 +130,11 @@ pub async fn read(env: &Env, lease: &Lease, awaited: &Awaited, senses: Senses) -
                         break Ended { refusal: Some(Unreadable::Unsafe), ..ended(FileState::Refused) };
                     }
                     Some(Heard::Line(Line::Alive | Line::Picture { .. })) => {}
-                    Some(Heard::Line(Line::End { is_cut, language })) => {
+                    Some(Heard::Line(Line::End { is_cut, language, seconds })) => {
                         let to_recognise = keeping.troubles.iter().any(|why| is_recognisable(*why, &models));
                         let is_over = senses == Senses::All || !to_recognise;
                         let state = if is_over { FileState::Read } else { FileState::Recognising };
-                        break Ended { is_cut, language, ..ended(state) };
+                        break Ended { is_cut, language, seconds, ..ended(state) };
                     }
                     Some(Heard::Line(Line::Refused { why, .. }))
                         if senses == Senses::Text && is_recognisable(why, &models) =>
@@ -169,8 +171,9 @@ async fn still_wanted(tx: &mut store::Tx, tenant_id: TenantId, awaited: &Awaited
     }
 }
 
-fn ended(state: FileState) -> Ended {
-    Ended { state, is_cut: false, refusal: None, detail: None, language: None }
+/// How reading ends where nothing is to be said of it.
+pub(crate) fn ended(state: FileState) -> Ended {
+    Ended { state, is_cut: false, refusal: None, detail: None, language: None, seconds: None }
 }
 
 /// The name of a document's file, as it came.
@@ -180,6 +183,14 @@ pub fn name(awaited: &Awaited) -> Option<String> {
 
 fn text(awaited: &Awaited, name: &str) -> Option<String> {
     awaited.record.source_metadata.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The first line that a reader writes.
+struct Head {
+    kind: FileKind,
+    title: Option<String>,
+    n_pages: Option<u32>,
+    seconds: Option<u32>,
 }
 
 /// Pages on their way into the database.
@@ -195,7 +206,10 @@ struct Keeping<'a> {
     is_whole: bool,
     n_pages: u32,
     n_bytes: usize,
-    head: Option<(FileKind, Option<String>, Option<u32>)>,
+    head: Option<Head>,
+    /// It is a recording that is heard, whose time is told.
+    is_heard: bool,
+    heard_since: Instant,
     pages: Vec<Page>,
     bytes: usize,
     since: Instant,
@@ -216,6 +230,8 @@ impl<'a> Keeping<'a> {
             n_pages: 0,
             n_bytes: 0,
             head: None,
+            is_heard: false,
+            heard_since: Instant::now(),
             pages: Vec::new(),
             bytes: 0,
             since: Instant::now(),
@@ -228,10 +244,6 @@ impl<'a> Keeping<'a> {
         self.n_pages += 1;
         self.n_bytes += page.text.len();
         page.number <= most_pages && self.n_pages <= most_pages && self.n_bytes <= MOST_TEXT_BYTES
-    }
-
-    fn head(&mut self, kind: FileKind, title: Option<String>, n_pages: Option<u32>) {
-        self.head = Some((kind, title, n_pages));
     }
 
     async fn page(&mut self, page: Page) -> Result<(), Fault> {
@@ -274,8 +286,12 @@ impl<'a> Keeping<'a> {
         if std::mem::take(&mut self.is_whole) {
             files::forget_pages(tx, tenant_id, key).await?;
         }
-        if let Some((kind, title, n_pages)) = self.head.take() {
-            files::head(tx, tenant_id, key, kind, title.as_deref(), n_pages).await?;
+        if let Some(Head { kind, title, n_pages, seconds }) = self.head.take() {
+            files::head(tx, tenant_id, key, kind, title.as_deref(), n_pages, seconds).await?;
+        }
+        if self.is_heard {
+            let ms = std::mem::replace(&mut self.heard_since, Instant::now()).elapsed().as_millis();
+            files::heard_for(tx, tenant_id, key, i64::try_from(ms).unwrap_or(i64::MAX)).await?;
         }
         if !self.pages.is_empty() {
             files::keep(tx, tenant_id, key, &self.pages).await?;

@@ -29,7 +29,7 @@ impl Lane for Recognise {
 
     /// Safe to repeat: a page that is recognised is kept, and is not recognised again.
     async fn run(self, env: &Env, lease: &Lease) -> Result<Outcome, Fault> {
-        if reading::models(env).onnxruntime.is_none() {
+        if reading::models(&env.config).onnxruntime.is_none() {
             return Ok(Outcome::Snooze(
                 NOT_HERE,
                 "the settings of this worker name no models that recognise letters or speech",

@@ -43,18 +43,18 @@ struct Phrase {
     likely: f32,
 }
 
-/// Reads a recording: a page for every five minutes.
+/// Reads a recording: a page for every five minutes. The first pages that somebody has are not heard again.
 pub(crate) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
     let recording = Recording::open(bytes)?;
     let mut ear = Ear::open(sink.models())?;
     let seconds = recording.seconds();
     let mut pages = Pages::new(sink, seconds)?;
-    let (heard_secs, is_cut) = ear.hear(recording, &mut |heard| match heard {
+    let (heard_secs, is_cut) = ear.hear(recording, pages.begin(), &mut |heard| match heard {
         Some(phrase) => pages.add(phrase),
         None => pages.alive(),
     })?;
     pages.finish(heard_secs)?;
-    sink.language(ear.language());
+    sink.heard(ear.language(), heard_secs);
     if is_cut { Err(Stop::Enough) } else { Ok(()) }
 }
 
@@ -87,14 +87,23 @@ impl Ear {
         (*best.1 > 0.0).then(|| self.tokens.languages[best.0].1.clone())
     }
 
-    /// Gives each phrase as it is heard, and nothing after each window: a sign of life. Returns the seconds that were heard, and whether there are more.
+    /// Gives each phrase from this second on as it is heard, and nothing after each window: a sign of life. Returns the second up to which was heard, and
+    /// whether there is more.
     fn hear(
         &mut self,
         mut recording: Recording<'_>,
+        from_secs: f64,
         take: &mut dyn FnMut(Option<Phrase>) -> Result<()>,
     ) -> Result<(f64, bool)> {
         let mut samples = Vec::with_capacity(2 * WINDOW);
-        let (mut is_over, mut begin) = (false, 0);
+        let (mut is_over, mut begin) = (false, (from_secs * SAMPLE_RATE as f64) as usize);
+        let mut n_passed = 0;
+        while !is_over && n_passed < begin {
+            is_over = !recording.next(&mut samples)?;
+            let n = samples.len().min(begin - n_passed);
+            samples.drain(..n);
+            n_passed += n;
+        }
         loop {
             while !is_over && samples.len() < WINDOW {
                 is_over = !recording.next(&mut samples)?;

@@ -30,7 +30,13 @@ impl<'s, 'w> Pages<'s, 'w> {
             seconds.map(|seconds| (seconds / PAGE_SECS).ceil() as u32),
             seconds.map(|seconds| seconds.round() as u32),
         )?;
-        Ok(Self { sink, n_done: 0, text: String::new(), paragraph: 0, ended: 0.0, likely: (0.0, 0.0) })
+        let n_done = sink.pass_first_known();
+        Ok(Self { sink, n_done, text: String::new(), paragraph: 0, ended: 0.0, likely: (0.0, 0.0) })
+    }
+
+    /// The second at which the first page begins that nobody has.
+    pub fn begin(&self) -> f64 {
+        f64::from(self.n_done) * PAGE_SECS
     }
 
     /// Tells that a window is heard, whether or not somebody speaks in it.
@@ -63,6 +69,10 @@ impl<'s, 'w> Pages<'s, 'w> {
         while seconds > self.end() {
             self.write(self.end())?;
         }
+        // Somebody has all pages.
+        if self.n_done > 0 && seconds <= self.begin() {
+            return Ok(());
+        }
         self.write(seconds)
     }
 
@@ -72,7 +82,7 @@ impl<'s, 'w> Pages<'s, 'w> {
     }
 
     fn write(&mut self, end: f64) -> Result<()> {
-        let label = format!("{}–{}", clock(f64::from(self.n_done) * PAGE_SECS), clock(end));
+        let label = format!("{}–{}", clock(self.begin()), clock(end));
         let (sum, length) = std::mem::take(&mut self.likely);
         let confidence = (length > 0.0).then(|| (sum / length).exp() as f32);
         let text = std::mem::take(&mut self.text);

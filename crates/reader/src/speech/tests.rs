@@ -73,12 +73,14 @@ fn recordings_become_words() {
         ("memo.m4a", "please remember that the invoice of the printing company is still not paid"),
     ] {
         let lines = lines(fixture(name), &installed());
-        let [Line::Head { n_pages, .. }, Line::Page(page), Line::End { is_cut: false, language }] = lines.as_slice()
+        let [Line::Head { n_pages, .. }, Line::Page(page), Line::End { is_cut: false, language, seconds }] =
+            lines.as_slice()
         else {
             panic!("{name}: {lines:?}");
         };
         assert!(n_pages.is_none_or(|n| n == 1), "{name}: {n_pages:?}");
         assert_eq!(language.as_deref(), Some("en"), "{name}");
+        assert!(seconds.is_some_and(|seconds| (4..=11).contains(&seconds)), "{name}: {seconds:?}");
         assert_eq!(page.read_by, ReadBy::Speech);
         assert!(page.label.as_deref().is_some_and(|label| label.starts_with("00:00–00:")), "{:?}", page.label);
         assert!(page.confidence.is_some_and(|sure| sure > 0.4 && sure <= 1.0), "{name}: {:?}", page.confidence);

@@ -2,6 +2,7 @@
 
 mod child;
 mod faithful;
+mod heard;
 mod hostile;
 mod made;
 mod said;

@@ -10,6 +10,8 @@ pub struct Said {
     pub n_pages: Option<u32>,
     pub pages: Vec<Page>,
     pub is_cut: bool,
+    /// Of a recording, how much was heard.
+    pub seconds: Option<u32>,
     pub refused: Option<Unreadable>,
 }
 
@@ -30,7 +32,7 @@ impl Said {
                 }
                 Line::Page(page) => said.pages.push(page),
                 Line::Alive | Line::Picture { .. } => {}
-                Line::End { is_cut, .. } => said.is_cut = is_cut,
+                Line::End { is_cut, seconds, .. } => (said.is_cut, said.seconds) = (is_cut, seconds),
                 Line::Refused { why, .. } => said.refused = Some(why),
             }
         }

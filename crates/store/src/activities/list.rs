@@ -159,6 +159,8 @@ const CUT: &str = "jsonb_build_object('source_type', a.raw_data -> 'source_type'
         'content', left(a.raw_data ->> 'content', 300)) as raw_data,
     case when a.processing_status = 'completed' then jsonb_strip_nulls(jsonb_build_object(
         'summary', left(a.processed_data ->> 'summary', 1000), 'transcript', left(a.processed_data ->> 'transcript', 3000),
+        'language', left(a.processed_data ->> 'language', 40),
+        'confidence', case when jsonb_typeof(a.processed_data -> 'confidence') = 'number' then a.processed_data -> 'confidence' end,
         'facts', jsonb_path_query_array(a.processed_data, '$.facts[0 to 11]'))) end as processed_data,
     jsonb_strip_nulls(jsonb_build_object('from', a.metadata -> 'from', 'from_key', a.metadata -> 'from_key', 'to', a.metadata -> 'to',
         'to_key', a.metadata -> 'to_key', 'error', a.metadata -> 'error', 'retry_count', a.metadata -> 'retry_count',

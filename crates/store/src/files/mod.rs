@@ -41,6 +41,8 @@ pub struct File {
     pub refusal: Option<String>,
     pub detail: Option<String>,
     pub language: Option<String>,
+    /// The length of a recording.
+    pub seconds: Option<i32>,
 }
 
 impl File {
@@ -171,7 +173,7 @@ pub async fn open(conn: &mut PgConnection, tenant_id: TenantId, key: &BlobKey, v
     Ok(sqlx::query_as(
         "insert into public.files as f (tenant_id, sha256, reader_version, reading_id) values ($1, $2, $3, $4)
          on conflict (tenant_id, sha256) do update set updated_at = f.updated_at
-         returning reading_id, reader_version, state, kind, title, n_pages, is_cut, refusal, detail, language",
+         returning reading_id, reader_version, state, kind, title, n_pages, is_cut, refusal, detail, language, seconds",
     )
     .bind(tenant_id.0)
     .bind(key.to_string())
@@ -189,7 +191,7 @@ pub async fn hold_reading(
     reading_id: Uuid,
 ) -> Result<Option<File>> {
     Ok(sqlx::query_as(
-        "select reading_id, reader_version, state, kind, title, n_pages, is_cut, refusal, detail, language from public.files
+        "select reading_id, reader_version, state, kind, title, n_pages, is_cut, refusal, detail, language, seconds from public.files
          where tenant_id = $1 and sha256 = $2 and reading_id = $3 for update",
     )
     .bind(tenant_id.0)
@@ -202,7 +204,7 @@ pub async fn hold_reading(
 /// Reads what is known of a file of the caller's.
 pub async fn get(conn: &mut PgConnection, tenant_id: TenantId, key: &str) -> Result<Option<File>> {
     Ok(sqlx::query_as(
-        "select reading_id, reader_version, state, kind, title, n_pages, is_cut, refusal, detail, language from public.files
+        "select reading_id, reader_version, state, kind, title, n_pages, is_cut, refusal, detail, language, seconds from public.files
          where tenant_id = $1 and sha256 = $2",
     )
     .bind(tenant_id.0)
@@ -219,18 +221,51 @@ pub async fn head(
     kind: FileKind,
     title: Option<&str>,
     n_pages: Option<u32>,
+    seconds: Option<u32>,
 ) -> Result<()> {
     sqlx::query(
-        "update public.files set kind = $3, title = left($4, 300), n_pages = $5, updated_at = now() where tenant_id = $1 and sha256 = $2",
+        "update public.files set kind = $3, title = left($4, 300), n_pages = $5, seconds = $6, updated_at = now() where tenant_id = $1 and sha256 = $2",
     )
     .bind(tenant_id.0)
     .bind(key.to_string())
     .bind(kind.as_str())
     .bind(title)
     .bind(n_pages.map(|n| i32::try_from(n).unwrap_or(i32::MAX)))
+    .bind(seconds.map(|n| i32::try_from(n).unwrap_or(i32::MAX)))
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Adds to the time that a recording took to hear.
+pub async fn heard_for(conn: &mut PgConnection, tenant_id: TenantId, key: &BlobKey, ms: i64) -> Result<()> {
+    sqlx::query("update public.files set heard_ms = coalesce(heard_ms, 0) + $3 where tenant_id = $1 and sha256 = $2")
+        .bind(tenant_id.0)
+        .bind(key.to_string())
+        .bind(ms)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// How fast recordings are heard here, whoever they belong to.
+#[derive(Clone, Copy, Debug, PartialEq, sqlx::FromRow)]
+pub struct Speed {
+    /// The last recordings, by which it is told.
+    pub n: i64,
+    /// Their length, as a multiple of the time that they took.
+    pub times: Option<f64>,
+}
+
+/// Tells it by the last 20 recordings.
+pub async fn speed(conn: &mut PgConnection) -> Result<Speed> {
+    Ok(sqlx::query_as(
+        "select count(*) as n, sum(seconds)::float8 * 1000 / sum(heard_ms)::float8 as times
+         from (select seconds, heard_ms from public.files where state = 'read' and heard_ms > 0 and seconds > 0
+               order by updated_at desc limit 20) f",
+    )
+    .fetch_one(conn)
+    .await?)
 }
 
 /// Keeps pages. One that is there already is replaced: its picture was read meanwhile.
@@ -262,6 +297,8 @@ pub struct Ended {
     pub refusal: Option<Unreadable>,
     pub detail: Option<String>,
     pub language: Option<String>,
+    /// The length of a recording that was heard.
+    pub seconds: Option<u32>,
 }
 
 /// Forgets the pages of a file, before they are read in another way.
@@ -284,7 +321,7 @@ pub async fn end(
 ) -> Result<()> {
     sqlx::query(
         "update public.files set state = $3, reader_version = $4, is_cut = $5, refusal = $6, detail = left($7, 300), language = left($8, 40),
-             updated_at = now() where tenant_id = $1 and sha256 = $2",
+             seconds = coalesce($9, seconds), updated_at = now() where tenant_id = $1 and sha256 = $2",
     )
     .bind(tenant_id.0)
     .bind(key.to_string())
@@ -294,6 +331,7 @@ pub async fn end(
     .bind(ended.refusal.map(Unreadable::as_str))
     .bind(ended.detail.as_deref())
     .bind(ended.language.as_deref())
+    .bind(ended.seconds.map(|n| i32::try_from(n).unwrap_or(i32::MAX)))
     .execute(conn)
     .await?;
     Ok(())

@@ -38,7 +38,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let processors = Processors::new(&config, &http)?;
     let (most, drain) = (config.agent_concurrency as usize, Duration::from_secs(config.drain_secs));
     let device = args.device.unwrap_or_else(engine::agent::remote::device_name);
-    let remote = Remote::new(Rest::new(http, &args.url, key), config, device.clone(), processors.source_types());
+    let remote = Remote::new(Rest::new(http, &args.url, key), config, device.clone());
     match remote.introduce().await {
         Ok(orders) => tracing::info!(
             "{device} processes {} for {}, {} at once; {}",

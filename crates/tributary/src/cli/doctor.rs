@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use domain::Caller;
 use domain::shown::shown;
+use engine::config::TranscribeKind;
+use engine::enrich::Hearing;
 use engine::memory::moves::{self, Status};
 use engine::{Config, Env, database, health};
 use store::alerts::Finding;
@@ -25,6 +27,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 checks.extend(master_key(&found, &config));
                 let env = found.env(&config)?;
                 checks.push(embedder(&env).await);
+                checks.extend(hearing(&env).await);
                 checks.extend(moving(&env).await);
                 checks.extend(running(&env).await);
             }
@@ -104,6 +107,20 @@ async fn embedder(env: &Env) -> Check {
             "start the program with ./tributary, which fetches the model, or set EMBEDDER",
         ),
     }
+}
+
+/// The transcriber of calls. None: the database could not be asked how fast, which another check says.
+async fn hearing(env: &Env) -> Option<Check> {
+    let told = Hearing::told(env).await.ok()?;
+    let is_missing = env.config.transcribe != Some(TranscribeKind::Off) && !Hearing::of(&env.config).can_hear();
+    Some(match is_missing {
+        false => Check::ok("calls", told),
+        true => Check::bad(
+            "calls",
+            told,
+            "start the program with ./tributary, set TRANSCRIBE_BASE_URL, or set TRANSCRIBE=off",
+        ),
+    })
 }
 
 fn found(finding: Finding) -> Check {

@@ -44,7 +44,8 @@ impl Office {
     fn command(&self) -> std::process::Command {
         let mut command = command(&self.device.0, free_port());
         command.env("TRIBUTARY_KEY", self.key.reveal()).env("TRIBUTARY_URL", &self.house.app.url);
-        command.env("TRANSCRIBE_BASE_URL", self.speech.url()).env("TRANSCRIBE_MODEL", "whisper-1");
+        command.env("TRANSCRIBE", "service").env("TRANSCRIBE_BASE_URL", self.speech.url());
+        command.env("TRANSCRIBE_MODEL", "whisper-1");
         command.env("LLM", "anthropic").env("LLM_BASE_URL", self.chat.url(true)).env("LLM_MODEL", "reader-1");
         command.env("LLM_API_KEY", "sk-reader").env("DRAIN_SECS", "1");
         command

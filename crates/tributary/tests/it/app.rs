@@ -51,6 +51,7 @@ pub fn command(data_dir: &Path, port: u16) -> Command {
         .env("DATA_DIR", data_dir)
         .env("LISTEN", format!("127.0.0.1:{port}"))
         .env("EMBEDDER", "fast")
+        .env("TRANSCRIBE", "off")
         .env("WORKER_HEARTBEAT_SECS", "1")
         .env("DRAIN_SECS", "3");
     command.stdin(Stdio::null());

@@ -21,6 +21,7 @@ mod details;
 mod disk;
 mod document_events;
 mod door_pages;
+mod ears;
 mod feed;
 mod files;
 mod foreign;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::activity::{self, AfterFailure};
 use domain::shown::{clipped, number, plural, shown_lines, span};
 use domain::{ActivityType, Direction, ProcessingStatus};
+use engine::enrich::SURE;
 use engine::waiting::{Overview, Turn};
 use serde_json::Value;
 use store::activities::Activity;
@@ -11,6 +12,7 @@ use store::contacts::Contact;
 
 use super::activities::{badge, kind};
 use super::document::{MOST_TEXT_CHARS, cut};
+use super::file::percent;
 use super::lane::Button;
 use super::text::{Badge, When};
 
@@ -55,6 +57,8 @@ pub(super) struct Card {
     pub recording: Option<String>,
     pub found: Vec<String>,
     pub transcript: String,
+    /// Its language, and whether to trust it.
+    pub heard: String,
     /// The page that has the rest of the transcript.
     pub rest: Option<String>,
     pub actions: Vec<Button>,
@@ -137,11 +141,29 @@ impl Card {
             failure,
             recording: is_recording.then(|| format!("{href}/recording")),
             found: facts.map(fact).collect(),
+            heard: done.map(heard).unwrap_or_default(),
             transcript: shown_lines(&cut(result("transcript"), MOST_TEXT_CHARS)),
             rest: (!is_listed_whole).then(|| href.clone()),
             href,
         }
     }
+}
+
+/// The language of a transcript, and whether to trust it.
+fn heard(done: &Value) -> String {
+    let language = text(done, "language");
+    let sure = done.get("confidence").and_then(Value::as_f64);
+    let parts = [
+        (!language.is_empty()).then(|| format!("Language: {}.", clipped(language, 40))),
+        sure.filter(|sure| *sure < SURE).map(|sure| {
+            format!(
+                "Hard to hear, so only {} sure: compare it with the recording before you rely on it.",
+                percent(sure)
+            )
+        }),
+        (done.get("is_cut") == Some(&Value::Bool(true))).then(|| "The recording goes on: four hours are heard.".into()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// The part of a summary that the title does not say: a summary by rules begins with the subject.
@@ -178,9 +200,15 @@ impl Doing {
         let waits = |note| moving("Waiting for an agent".into(), note);
         match activity.processing_status {
             ProcessingStatus::Processing => {
-                let takes =
-                    overview.takes_secs(activity.r#type.as_str()).map(|secs| format!("usually takes {}", about(secs)));
-                return Some(moving("Processing content…".into(), takes.unwrap_or_default()));
+                let note = match overview.heard(activity.id) {
+                    Some((heard, all)) => {
+                        Some(format!("{} of the recording heard", percent(heard as f64 / all as f64)))
+                    }
+                    None => overview
+                        .takes_secs(activity.r#type.as_str())
+                        .map(|secs| format!("usually takes {}", about(secs))),
+                };
+                return Some(moving("Processing content…".into(), note.unwrap_or_default()));
             }
             ProcessingStatus::Raw => {}
             ProcessingStatus::Completed | ProcessingStatus::Failed => return None,
@@ -312,6 +340,21 @@ mod tests {
         assert_eq!((tone(&skipped), actions(&skipped, "/x").len()), ("skipped", 1));
         let odd = failed(json!("out of paper"), 0, 1);
         assert_eq!(told(&odd).0, "It failed");
+    }
+
+    #[test]
+    fn a_transcript_says_its_language_and_whether_to_trust_it() {
+        for (done, expected) in [
+            (json!({}), ""),
+            (json!({ "language": "en", "confidence": 0.81 }), "Language: en."),
+            (
+                json!({ "language": "de", "confidence": 0.5 }),
+                "Language: de. Hard to hear, so only 50 % sure: compare it with the recording before you rely on it.",
+            ),
+            (json!({ "is_cut": true, "confidence": "x" }), "The recording goes on: four hours are heard."),
+        ] {
+            assert_eq!(heard(&done), expected, "{done}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::shown::{clipped, number, plural};
 use domain::{NodeId, Scope};
 use engine::ActError;
+use engine::enrich::Hearing;
 use engine::nodes::{self, Change};
 use engine::waiting::{self, Overview};
 use serde::Deserialize;
@@ -31,6 +32,8 @@ struct NodesPage {
     flash: &'static str,
     tiles: Vec<Tile>,
     built_in: &'static str,
+    /// The transcriber of calls, and its speed.
+    hearing: String,
     cards: Vec<NodeCard>,
     /// A person's device has connected; the built-in agent does not count.
     has_device: bool,
@@ -80,6 +83,7 @@ pub(crate) async fn show(
 ) -> Result<impl IntoResponse, ApiError> {
     let overview = waiting::overview(&app.env, &visitor).await?;
     let now = app.env.clock.now();
+    let hearing = if overview.is_built_in_on { Hearing::told(&app.env).await? } else { String::new() };
     html(&NodesPage {
         layout: Layout::new(&visitor, now, "Agents", HERE),
         flash: query.done.in_words(),
@@ -89,6 +93,7 @@ pub(crate) async fn show(
         } else {
             "The built-in agent is off, or no worker is running. Everything waits for people's agents."
         },
+        hearing,
         cards: overview.nodes.iter().map(|node| NodeCard::new(node, &overview, now)).collect(),
         has_device: overview
             .nodes

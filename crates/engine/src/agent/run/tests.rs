@@ -36,6 +36,8 @@ struct Fake {
     failing_settles: Arc<AtomicUsize>,
     /// A recording that never comes, or one whose fetching breaks down.
     is_broken: bool,
+    /// It hands out only the kinds of content that are asked for, as desks do.
+    is_exact: bool,
     woken: Arc<Notify>,
 }
 
@@ -54,6 +56,7 @@ impl Fake {
             failing_claims: Arc::default(),
             failing_settles: Arc::default(),
             is_broken: false,
+            is_exact: false,
             woken: Arc::default(),
         }
     }
@@ -84,12 +87,22 @@ impl Desk for Fake {
     type Of = ();
     const POLL: Duration = Duration::from_millis(20);
 
-    async fn claim(&self, most: usize, _: &[()]) -> Result<Vec<Work<()>>, Fault> {
+    async fn claim(
+        &self,
+        source_types: &'static [&'static str],
+        most: usize,
+        _: &[()],
+    ) -> Result<Vec<Work<()>>, Fault> {
         let mut seen = self.seen();
         seen.claims.push(most);
         fails(&self.failing_claims)?;
-        let n = most.min(seen.waiting.len());
-        Ok(seen.waiting.drain(..n).collect())
+        let (meant, others): (Vec<_>, Vec<_>) = std::mem::take(&mut seen.waiting)
+            .into_iter()
+            .partition(|work| !self.is_exact || source_types.iter().any(|kind| work.raw_data["source_type"] == *kind));
+        let mut meant = meant.into_iter();
+        let claimed = meant.by_ref().take(most).collect();
+        seen.waiting = meant.chain(others).collect();
+        Ok(claimed)
     }
 
     async fn settle(&self, settled: &mut Vec<Settled<()>>) -> Result<usize, Fault> {
@@ -190,6 +203,25 @@ async fn a_desk_that_is_away_is_asked_again_and_nothing_is_claimed_while_results
     );
     stop.stop();
     running.await.expect("its end");
+}
+
+#[tokio::test]
+async fn a_call_that_this_machine_hears_keeps_no_text_and_no_agent_waiting() {
+    let folder = std::env::temp_dir().join(format!("tributary-ear-{}", Uuid::new_v4()));
+    std::fs::create_dir_all(folder.join("base")).expect("a folder");
+    let folder_name = folder.display().to_string();
+    let hears = ["--transcribe", "local", "--speech-models-dir", &folder_name, "--onnxruntime-lib", &folder_name];
+    let mut desk = Fake::new(&[&["url"; 3][..], &["text"; 40]].concat());
+    (desk.is_exact, desk.orders.concurrency) = (true, 1);
+    let (stop, running) = start(&desk, &hears, 1);
+    // Fetching the first call takes for ever.
+    desk.shows("all texts done", |seen| seen.settled.len() == 40 && seen.waiting.len() == 2).await;
+    stop.stop();
+    running.await.expect("its end");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let seen = desk.seen();
+    assert_eq!(seen.settled.iter().filter(|(_, how)| how == "released").count(), 1, "it has one ear");
+    assert_eq!(seen.claims.iter().filter(|most| **most == 1).count(), 1, "while that hears, no call is asked for");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use engine::Config;
-use engine::config::{EmbedderKind, LlmKind};
+use engine::config::{EmbedderKind, LlmKind, TranscribeKind};
 use fakes::Fakes;
 
 use super::mailboxes;
@@ -32,6 +32,7 @@ pub fn pointed_at(fakes: &Fakes, config: Config, data_dir: PathBuf, listen: Sock
         blob_url: None,
         alert_webhook_url: None,
         embedder: EmbedderKind::Fast,
+        transcribe: Some(TranscribeKind::Off),
         transcribe_base_url: None,
         llm: LlmKind::None,
         outbound_allow: Vec::new(),
