@@ -1,4 +1,4 @@
--- tributary.send_remember_activity.sql: queues each activity for memory when it arrives with text and when it is completed, for every writer.
+-- tributary.send_remember_activity.sql: queues each activity for memory when it arrives with text or files and when it is completed, for every writer.
 -- The triggers only send the message; lane `remember_activity` (engine::lanes) makes the document. Events arrive by activity_insert.sql.
 create or replace function tributary.send_remember_activity() returns trigger
 language plpgsql security definer
@@ -9,7 +9,8 @@ begin
         insert into pgmq.q_remember_activity (vt, message)
         select now(), jsonb_build_object('tenant_id', n.tenant_id, 'activity_id', n.id)
         from new_rows n
-        where n.raw_data ->> 'source_type' = 'text' or n.raw_data ? 'subject';
+        -- The files are inserted after their activity, whose metadata lists them.
+        where n.raw_data ->> 'source_type' = 'text' or n.raw_data ? 'subject' or n.metadata ? 'attachments';
     else
         insert into pgmq.q_remember_activity (vt, message)
         select now(), jsonb_build_object('tenant_id', n.tenant_id, 'activity_id', n.id)

@@ -109,7 +109,7 @@ impl Record {
 pub enum DocumentType {
     /// `note`: a text that was handed in.
     Note,
-    /// `file`: a file that was handed in.
+    /// `file`: a file that was handed in, or that came with an activity.
     File,
     /// `client`: what is known of a client, as a text.
     Client,
@@ -166,6 +166,8 @@ impl TryFrom<String> for DocumentType {
 
 /// An activity's document is named by this and the activity's id.
 pub const ACTIVITY_PREFIX: &str = "activity:";
+/// A file that came with an activity is a document named by this, the activity's id and the place of the file.
+const ATTACHMENT_PREFIX: &str = "attachment:";
 /// A client's document is named by this and the external id of the client.
 pub const CLIENT_PREFIX: &str = "client:";
 /// The kind of the records that are people at a client.
@@ -185,6 +187,18 @@ impl ActivityId {
     /// The activity whose document has this name.
     pub fn from_external_id(external_id: &str) -> Option<Self> {
         external_id.strip_prefix(ACTIVITY_PREFIX)?.parse().ok()
+    }
+
+    /// The name of the document of one of the activity's files.
+    pub fn file_external_id(self, ordinal: i32) -> String {
+        format!("{ATTACHMENT_PREFIX}{self}/{ordinal}")
+    }
+
+    /// The activity whose file is the document that has this name.
+    pub fn of_file(external_id: &str) -> Option<Self> {
+        let (id, ordinal) = external_id.strip_prefix(ATTACHMENT_PREFIX)?.split_once('/')?;
+        ordinal.parse::<i32>().ok()?;
+        id.parse().ok()
     }
 }
 
@@ -216,8 +230,14 @@ mod tests {
     fn an_activitys_document_is_named_after_it() {
         let id = ActivityId::new();
         assert_eq!(ActivityId::from_external_id(&id.external_id()), Some(id));
+        assert_eq!(ActivityId::of_file(&id.file_external_id(7)), Some(id));
         for none in [id.to_string(), "activity:".into(), "activity:1".into(), format!("client:{id}")] {
             assert_eq!(ActivityId::from_external_id(&none), None, "{none}");
+        }
+        for none in
+            [id.external_id(), format!("attachment:{id}"), format!("attachment:{id}/2.1"), "attachment:1/2".into()]
+        {
+            assert_eq!(ActivityId::of_file(&none), None, "{none}");
         }
     }
 

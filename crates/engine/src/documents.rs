@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::act::OrMissing as _;
 use crate::activities::remember_again;
+use crate::files::attached;
 use crate::mail::{letters, threads};
 use crate::memory::{Change, remember};
 use crate::pull::jobs;
@@ -83,8 +84,8 @@ async fn with_vectors(env: &Env, caller: &Caller, id: DocumentId) -> store::Resu
     Ok(kept.await?.into_iter().filter(|chunk| chunk.has_vector).map(|chunk| chunk.id).collect())
 }
 
-/// Deletes a document: its text, chunks and vectors go at once, and its tombstone keeps it deleted when its source sends it again. A letter takes its files
-/// with it. Asked twice, it is done once.
+/// Deletes a document: its text, chunks and vectors go at once, and its tombstone keeps it deleted when its source sends it again. A letter or
+/// an activity takes its files with it. Asked twice, it is done once.
 ///
 /// It goes through `remember`, which locks the document, and the mark is in the same commit. So whoever remembers the document at the same time either
 /// wrote before and is deleted here, or finds the mark.
@@ -109,6 +110,7 @@ pub async fn delete(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), Ac
     };
     let mut tombstones =
         letters::tombstones_of_files(env, tenant_id, source_id, &name, &document.document_type).await?;
+    tombstones.extend(attached::tombstones(env, tenant_id, source_id, &name).await?);
     tombstones.push(tombstone(name, document.document_type));
     let begin = || async { Ok(env.db.begin().await?) };
     let (mut tx, batch) = remember(env, tenant_id, tombstones, begin).await.map_err(ActError::Failed)?;
@@ -125,12 +127,17 @@ pub async fn delete(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), Ac
     Ok(())
 }
 
-/// Lets a document in again that a person deleted. That of an activity is made anew at once, and a letter is asked for with its files; another one comes
-/// back when its source sends it.
+/// Lets a document in again that a person deleted. That of an activity or of one of its files is made anew at once, with those that went with it, and a letter
+/// is asked for with its files; another one comes back when its source sends it.
 pub async fn restore(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), ActError> {
     let tenant_id = caller.tenant_id;
     let restored = env.db.write(async |tx| -> Result<(), ActError> {
         let (source_id, external_id) = removed::unmark(tx, tenant_id, id).await?.or_missing("deleted document")?;
+        if let Some(activity) = ActivityId::of_file(&external_id)
+            && !removed::kept_out(tx, tenant_id, source_id, &[activity.external_id()]).await?.is_empty()
+        {
+            return Err(ActError::conflict("it came with an activity whose document is deleted: let that in again"));
+        }
         if external_id.starts_with(letters::PREFIX) {
             removed::unmark_files(tx, tenant_id, id).await?;
             match jobs::read_again(env, tx, tenant_id, source_id, std::slice::from_ref(&external_id), &caller.key_name)
@@ -140,7 +147,12 @@ pub async fn restore(env: &Env, caller: &Caller, id: DocumentId) -> Result<(), A
                 Err(error) => return Err(error.into()),
             }
         }
-        if let Some(activity) = ActivityId::from_external_id(&external_id)
+        if let Some(activity) = ActivityId::from_external_id(&external_id) {
+            let files = store::activities::attached(tx, tenant_id, activity).await?;
+            let names: Vec<String> = files.iter().map(|file| activity.file_external_id(file.ordinal)).collect();
+            removed::unmark_attached(tx, tenant_id, source_id, &names).await?;
+        }
+        if let Some(activity) = ActivityId::from_external_id(&external_id).or(ActivityId::of_file(&external_id))
             && store::activities::get(tx, tenant_id, activity).await?.is_some()
         {
             remember_again(tx, tenant_id, &[activity.0]).await?;

@@ -79,6 +79,8 @@ points! {
     AgentClaimed = "agent.claimed",
     /// Results are written, nothing is committed.
     AgentBeforeCommit = "agent.before_commit",
+    /// The files of an activity are documents beside the activity's own; nothing is committed.
+    ActivityFilesWritten = "activity.files_written",
     /// A blob is named in the database; its bytes are not written.
     BlobRowWritten = "blob.row_written",
     /// A blob's bytes are written and synced; nothing refers to it yet.

@@ -8,6 +8,12 @@ use crate::{Db, Result};
 
 /// Schema, name and definition. The upkeep task `indexes` builds those that are missing.
 pub const LATER: &[(&str, &str, &str)] = &[
+    // By which upkeep finds files that came before they were read.
+    (
+        "tributary",
+        "activity_attachments_unremembered_idx",
+        "tributary.activity_attachments (activity_id) where remembered_at is null",
+    ),
     (
         "public",
         "activities_channel_idx",

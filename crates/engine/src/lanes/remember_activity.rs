@@ -1,16 +1,20 @@
-//! Remembers activities as one document each: on arrival with the content of the event, and again with an agent's results. A trigger
-//! (`tributary.send_remember_activity`) sends the items; `memory::remember` writes the document.
+//! Remembers activities as one document each: on arrival with the content of the event, and again with an agent's results. The files that came with it are
+//! documents of their own (`files::attached`), in the same commit. A trigger (`tributary.send_remember_activity`) sends the items; `memory::remember`
+//! writes the documents.
 
 use chrono::{DateTime, Utc};
 use domain::{ActivityId, ActivityType, Direction, DocumentType, Fault, Record, SourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::claims::{self, ToRemember};
-use store::sources;
+use store::crash::{self, Point};
+use store::memory::removed;
+use store::{activities, sources};
 
 use crate::Env;
+use crate::files::attached;
 use crate::mail::channel;
-use crate::memory::remember;
+use crate::memory::{Change, remember};
 use crate::work::{Lane, Lease, Outcome};
 
 #[derive(Serialize, Deserialize)]
@@ -33,12 +37,27 @@ impl Lane for RememberActivity {
             Some(channel) => SourceId(channel),
             None => sources::ensure_manual(&mut conn, tenant_id).await?,
         };
-        drop(conn);
+        let (at, activity_id) = (env.clock.sql(), self.activity_id);
         if let (Some(mailbox), Some(message_id)) = (activity.mailbox_id, activity.event_key.clone()) {
+            // The files of a letter have documents of its mailbox's.
+            activities::mark_remembered(&mut conn, at, tenant_id, activity_id).await?;
+            drop(conn);
             return channel::remember(env, lease, SourceId(mailbox), &message_id, activity).await;
         }
+        let files = activities::attached(&mut conn, tenant_id, activity_id).await?;
+        let mut of_files = attached::records(source_id, &activity, &files);
         let record = record(source_id, activity);
-        let activity_id = self.activity_id;
+        let names: Vec<String> = of_files.iter().chain([&record]).map(|record| record.external_id.clone()).collect();
+        let kept_out = match of_files.is_empty() {
+            true => Vec::new(),
+            false => removed::kept_out(&mut conn, tenant_id, source_id, &names).await?,
+        };
+        drop(conn);
+        // With the activity's document its files stay deleted, also one that had no document by then.
+        let is_kept_out = kept_out.contains(&record.external_id);
+        of_files.retain(|file| !is_kept_out || kept_out.contains(&file.external_id));
+        let has_files = !of_files.is_empty();
+        let records = std::iter::once(record).chain(of_files).collect();
         let begin = move || async move {
             let mut effect = lease.begin(env).await?;
             // It may have been forgotten while its text was embedded. From here on its removal waits for this commit, and then finds the document.
@@ -47,7 +66,17 @@ impl Lane for RememberActivity {
                 false => Err(Fault::Stale),
             }
         };
-        let (effect, _) = remember(env, tenant_id, vec![record], begin).await?;
+        let (mut effect, batch) = remember(env, tenant_id, records, begin).await?;
+        let change = batch.records.first().map(|of_activity| of_activity.change);
+        // Deleted or let in meanwhile, or linked to another contact: its files would be what it is not.
+        let has_moved_on = change == Some(Change::Superseded) || (change == Some(Change::KeptOut)) != is_kept_out;
+        if has_files && has_moved_on {
+            return Err(Fault::Transient(anyhow::anyhow!("the activity or its document has changed meanwhile")));
+        }
+        if !files.is_empty() {
+            activities::mark_remembered(&mut effect, at, tenant_id, activity_id).await?;
+            crash::at(Point::ActivityFilesWritten)?;
+        }
         effect.commit().await
     }
 }

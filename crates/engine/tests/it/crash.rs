@@ -29,6 +29,7 @@ async fn killed_at_every_crash_point_every_item_has_exactly_one_effect() {
         "intake.",
         "blob.",
         "remember.",
+        "activity.",
         "postings.",
         "codes.",
         "reembed.",

@@ -174,12 +174,12 @@ async fn a_forgotten_contact_leaves_no_trace_and_others_keep_all_they_have() {
     let (others, bens) = (all_but(&world, tenant_id).await, of_contact(&world, ben.contact).await);
     let ids: Vec<Uuid> = sqlx::query_scalar("select id from activities where contact_id = $1 union all select id from source_documents where contact_id = $1")
         .bind(ann.contact.0).fetch_all(&mut *world.conn().await).await.expect("ids");
-    assert_eq!(ids.len(), 8, "four activities and their documents");
+    assert_eq!(ids.len(), 10, "four activities, their documents, and those of two files");
     assert!(tables_with(&world, "annzebra").await.len() > 8);
 
     let caller = Caller::local("ann's lawyer", tenant_id, true);
     let counted = engine::contacts::count(&world.env, &caller, ann.contact).await.expect("counts");
-    assert_eq!((counted.activities, counted.files, counted.documents), (4, 3, 4), "{counted:?}");
+    assert_eq!((counted.activities, counted.files, counted.documents), (4, 3, 6), "{counted:?}");
     assert!(counted.chunks >= 4, "{counted:?}");
     for _ in 0..2 {
         engine::contacts::forget(&world.env, &caller, ann.contact).await.expect("asked");
@@ -207,7 +207,7 @@ async fn a_forgotten_contact_leaves_no_trace_and_others_keep_all_they_have() {
     let line: (String, String, i64, i64, bool) = sqlx::query_as(
         "select what, by, (removed ->> 'activities')::bigint, (removed ->> 'documents')::bigint, done_at is not null from forgotten")
         .fetch_one(&mut *world.conn().await).await.expect("one record, though it was asked for twice");
-    assert_eq!(line, (format!("Contact {}", ann.contact), "ann's lawyer".into(), 4, 4, true));
+    assert_eq!(line, (format!("Contact {}", ann.contact), "ann's lawyer".into(), 4, 6, true));
     let facts: Vec<(String, serde_json::Value)> =
         sqlx::query_as("select client_name, key_facts from client_intelligence")
             .fetch_all(&mut *world.conn().await)

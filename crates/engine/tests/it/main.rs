@@ -2,6 +2,7 @@
 
 mod agents_see;
 mod answers;
+mod attached;
 mod blobs;
 mod bugs;
 mod claims;

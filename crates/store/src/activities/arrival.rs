@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use domain::{ActivityId, ActivityType, BlobKey, ChannelId, Direction, Op, PersonId, TenantId};
+use chrono::{DateTime, Utc};
+use domain::{ActivityId, ActivityType, BlobKey, ChannelId, Direction, DocumentStatus, Op, PersonId, TenantId};
 use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -152,6 +153,64 @@ async fn attach(conn: &mut PgConnection, arrival: &Arrival) -> Result<()> {
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// A file that came with an event, and the document that was made of it.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Attached {
+    /// Its place among the event's files.
+    pub ordinal: i32,
+    #[sqlx(flatten)]
+    pub file: Attachment,
+    /// None: nobody has looked at it yet, it is of a kind that makes none, or its document is deleted.
+    pub document_id: Option<Uuid>,
+    status: Option<String>,
+}
+
+impl Attached {
+    /// How far its document is read.
+    pub fn status(&self) -> Option<DocumentStatus> {
+        self.status.as_deref()?.parse().ok()
+    }
+}
+
+/// The files of an event in their order, with their documents.
+pub async fn attached(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Vec<Attached>> {
+    Ok(sqlx::query_as(include_str!("../sql/attachments_documents.sql"))
+        .bind(tenant_id.0)
+        .bind(id.0)
+        .fetch_all(conn)
+        .await?)
+}
+
+/// Writes that the files of an event were looked at: they have their documents, as far as they make any.
+pub async fn mark_remembered(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    id: ActivityId,
+) -> Result<()> {
+    sqlx::query(
+        "update tributary.activity_attachments set remembered_at = coalesce($3, now())
+         where tenant_id = $1 and activity_id = $2 and remembered_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(id.0)
+    .bind(at)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Lists activities of all tenants with files that nobody has looked at for `secs`, the newest first. None while others wait to be remembered.
+pub async fn with_unseen_files(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    limit: i64,
+    secs: f64,
+) -> Result<Vec<(Uuid, Uuid)>> {
+    let sql = include_str!("../sql/attachments_unremembered.sql");
+    Ok(sqlx::query_as(sql).bind(at).bind(limit).bind(secs).fetch_all(conn).await?)
 }
 
 pub async fn attachments(conn: &mut PgConnection, tenant_id: TenantId, id: ActivityId) -> Result<Vec<Attachment>> {

@@ -17,12 +17,15 @@ use crate::Result;
 use crate::queue::MOST_COUNTED;
 
 pub use acts::{link, match_again, retry, skip};
-pub use arrival::{Arrival, Attachment, Original, Payload, Stored, attachments, insert_beside, insert_group, payload};
+pub use arrival::{
+    Arrival, Attached, Attachment, Original, Payload, Stored, attached, attachments, insert_beside, insert_group,
+    mark_remembered, payload, with_unseen_files,
+};
 pub(crate) use list::listed;
 pub use list::{Filter, LOOKED_AT, Position, Wanted, get_all, last_looked_at, list, position};
 
-/// The lane that remembers activities. Triggers of the table send its messages, for every writer: when activities with text are inserted, and when
-/// some are completed.
+/// The lane that remembers activities. Triggers of the table send its messages, for every writer: when activities with text or files are inserted, and
+/// when some are completed.
 pub const REMEMBERED_BY: &str = "remember_activity";
 
 /// Returns the notices that these activities were inserted or have a result, for the transaction that wrote them: readers hear which, and the

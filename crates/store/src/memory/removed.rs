@@ -60,7 +60,44 @@ pub async fn unmark_files(conn: &mut PgConnection, tenant_id: TenantId, letter: 
     Ok(())
 }
 
-/// Gives tombstones of activities the contacts that the activities have now.
+/// Ends that the files of an activity are kept out, which were deleted with its document.
+pub async fn unmark_attached(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    names: &[String],
+) -> Result<()> {
+    sqlx::query(
+        "update public.source_documents d set removed_at = null, removed_by = null
+         where d.source_id = $2 and d.external_id = any($3) and (d.tenant_id = $1) is true and d.removed_at is not null",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(names)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Of these names, those whose documents a person deleted.
+pub async fn kept_out(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    names: &[String],
+) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "select external_id from public.source_documents
+         where source_id = $2 and external_id = any($3) and (tenant_id = $1) is true and removed_at is not null",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(names)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Gives tombstones of activities and of their files the contacts that the activities have now.
 pub async fn set_contacts(
     conn: &mut PgConnection,
     tenant_id: TenantId,

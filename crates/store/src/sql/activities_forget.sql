@@ -1,4 +1,4 @@
--- activities_forget.sql: removes tenant $1's activities $2 with their files and the documents made from them, as far as those have up to $3 chunks
+-- activities_forget.sql: removes tenant $1's activities $2 with their files and the documents made from both, as far as those have up to $3 chunks
 -- together. If the first document has more chunks than that, $3 of them go instead. Returns the numbers of activities, files, documents and such chunks.
 with documents as materialized (
     select d.id, a.id as activity_id, sum(d.n_chunks) over (order by a.id, d.id) as total
@@ -7,8 +7,12 @@ with documents as materialized (
         (select m.id from public.connected_sources m where m.tenant_id = $1 and m.provider = 'manual')]) s (id)
     -- Each by its key alone: with the tenant beside it, a plan without statistics reads all documents of the source.
     cross join lateral (
+        select 'activity:' || a.id::text
+        union all
+        select 'attachment:' || a.id::text || '/' || f.ordinal from tributary.activity_attachments f where f.activity_id = a.id) n (name)
+    cross join lateral (
         select d.tenant_id, d.id, d.n_chunks from public.source_documents d
-        where d.source_id = s.id and d.external_id = 'activity:' || a.id::text offset 0) d
+        where d.source_id = s.id and d.external_id = n.name offset 0) d
     where a.tenant_id = $1 and a.id = any ($2) and d.tenant_id = $1
 ), gone_documents as (
     delete from public.source_documents where tenant_id = $1 and id = any (array(select id from documents where total <= $3)) returning 1

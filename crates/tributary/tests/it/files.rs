@@ -12,6 +12,7 @@ use store::crash::Point;
 use testkit::{Cluster, World, pdf, wait_until};
 
 use crate::app::{App, Folder, client, command, free_port, run};
+use crate::intake::{MASTER_KEY, Opens, add_channel};
 
 const SOON: Duration = Duration::from_secs(60);
 const READ_WRITE: [Scope; 2] = [Scope::Read, Scope::Write];
@@ -32,7 +33,7 @@ impl Desk {
 
     async fn up(&self, crash: Option<&str>) -> App {
         let mut up = command(&self.folder.0, self.port);
-        up.env("DATABASE_URL", self.world.database.admin.uri().reveal());
+        up.env("DATABASE_URL", self.world.database.admin.uri().reveal()).env("MASTER_KEY", MASTER_KEY);
         if let Some(crash) = crash {
             up.env("TRIBUTARY_CRASH", crash);
         }
@@ -49,12 +50,39 @@ impl Desk {
         Some((status, answer.json().await.ok()?))
     }
 
-    async fn ask(&self, path: &str) -> Value {
-        let request = client().get(format!("http://127.0.0.1:{}{path}", self.port)).bearer_auth(self.key.reveal());
-        match request.send().await {
-            Ok(answer) => answer.json().await.unwrap_or_default(),
-            Err(_) => Value::Null,
+    /// An event with files comes by webhook. None: the server is away.
+    async fn hear(&self, door: &Opens, content: &str, files: &[(&str, &[u8])]) -> Option<String> {
+        let mut body =
+            format!("--cut\r\nContent-Disposition: form-data; name=\"content\"\r\n\r\n{content}\r\n").into_bytes();
+        for (name, bytes) in files {
+            let head = format!(
+                "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: application/octet-stream\r\n\r\n"
+            );
+            body.extend([head.as_bytes(), bytes, b"\r\n"].concat());
         }
+        body.extend(b"--cut--\r\n");
+        let url = format!("http://127.0.0.1:{}/ingest/{}", self.port, door.ingestion_key.reveal());
+        let request = client().post(url).bearer_auth(door.bearer.reveal());
+        let answer =
+            request.header("content-type", "multipart/form-data; boundary=cut").body(body).send().await.ok()?;
+        assert_eq!(answer.status().as_u16(), 202);
+        Some(answer.json::<Value>().await.ok()?["id"].as_str().expect("an id").to_owned())
+    }
+
+    async fn get(&self, path: &str) -> Option<reqwest::Response> {
+        let request = client().get(format!("http://127.0.0.1:{}{path}", self.port)).bearer_auth(self.key.reveal());
+        request.send().await.ok()
+    }
+
+    async fn ask(&self, path: &str) -> Value {
+        match self.get(path).await {
+            Some(answer) => answer.json().await.unwrap_or_default(),
+            None => Value::Null,
+        }
+    }
+
+    async fn page(&self, path: &str) -> String {
+        self.get(path).await.expect("an answer").text().await.expect("a page")
     }
 
     /// The document once its file is read, or is not.
@@ -519,4 +547,91 @@ async fn a_file_is_remembered_by_command_and_waited_for() {
     assert!(said.contains("lease.pdf"), "{said}");
     let (output, said, told) = ask(&["document", "redo", "--step", "transcribe", "--yes"]);
     assert!(output.status.success() && told.contains("1 file of 1 page will be read again"), "{said}{told}");
+}
+
+/// S11.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_came_by_webhook_is_found_with_its_page_and_goes_with_its_event() {
+    let desk = Desk::new(World::now().await).await;
+    let (_, door) = add_channel(&desk.world, desk.world.tenant_id, None).await;
+    let _app = desk.up(None).await;
+    let policy =
+        pdf(&["The cover of a policy.", "The crane in yard four is insured by Petrel Mutual until the end of May."]);
+    let files: [(&str, &[u8]); 3] =
+        [("../policy.pdf", &policy), ("copy.pdf", &policy), ("invoice.pdf", b"MZ\x90\0\x03\0\0\0\x04\0\0\0\xff\xff")];
+    let event = desk.hear(&door, "The policy is attached.", &files).await.expect("an event");
+    let mut hits = Vec::new();
+    let is_found = wait_until(SOON, async || {
+        hits = desk.found("who insures the crane in yard four").await;
+        hits.first().is_some_and(|hit| hit["page"] == 2)
+    });
+    assert!(is_found.await, "I5: {hits:?}");
+    let id = hits[0]["document_id"].as_str().expect("an id");
+    let document = desk.read(id).await;
+    assert_eq!((&document["type"], &document["file"]["kind"]), (&json!("file"), &json!("pdf")), "{document}");
+    assert_eq!(document["metadata"]["activity_id"], json!(event), "{document}");
+
+    // Both ways, and the one that cannot be read says so.
+    let is_over = wait_until(SOON, async || desk.page(&format!("/activities/{event}")).await.contains("left unread"));
+    assert!(is_over.await, "{}", desk.page(&format!("/activities/{event}")).await);
+    let page = desk.page(&format!("/activities/{event}")).await;
+    assert!(page.contains(&format!("/documents/{id}")), "{page}");
+    let page = desk.page(&format!("/documents/{id}")).await;
+    assert!(page.contains("Came with") && page.contains(&format!("/activities/{event}")), "{page}");
+    let of_event = desk.ask("/api/v1/documents?type=activity.other").await;
+    let parent =
+        of_event["documents"][0]["id"].as_str().unwrap_or_else(|| panic!("no document: {of_event}")).to_owned();
+    let page = desk.page(&format!("/documents/{parent}")).await;
+    assert!(page.contains("Its files") && page.contains(&format!("/documents/{id}")), "{page}");
+
+    let mut conn = desk.world.conn().await;
+    let counts = "select (select count(*) from files), (select count(*) from file_pages), (select count(*) from source_documents where deleted_at is null)";
+    let counted: (i64, i64, i64) = sqlx::query_as(counts).fetch_one(&mut *conn).await.expect("counts");
+    assert_eq!(counted, (2, 2, 4), "the same bytes are read once");
+    let url = format!("http://127.0.0.1:{}/api/v1/documents/{parent}", desk.port);
+    let gone = client().delete(url).bearer_auth(desk.key.reveal()).send().await.expect("an answer");
+    assert_eq!(gone.status().as_u16(), 204);
+    let counted: (i64, i64, i64) = sqlx::query_as(counts).fetch_one(&mut *conn).await.expect("counts");
+    assert_eq!(counted, (0, 0, 0), "something of the event's files is left");
+    assert!(desk.found("who insures the crane in yard four").await.is_empty());
+}
+
+/// F1, I1, I2: each event that was acknowledged has its document and its file's, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_an_event_with_a_file_is_remembered_nothing_is_lost_or_doubled() {
+    let cluster = Cluster::private().await;
+    let points = [Point::RememberPrepared, Point::RememberWritten, Point::ActivityFilesWritten, Point::FileFinished];
+    let killed = stream::iter(points).map(|point| kill_at_event(&cluster, point));
+    killed.buffer_unordered(2).collect::<Vec<()>>().await;
+}
+
+async fn kill_at_event(cluster: &Cluster, point: Point) {
+    let database = cluster.database(&format!("events_{}", point.name().replace('.', "_"))).await;
+    let desk = Desk::new(World::with(database, Clock::System).await).await;
+    let (_, door) = add_channel(&desk.world, desk.world.tenant_id, None).await;
+    let mut hurt = desk.up(Some(&format!("{}:abort:2", point.name()))).await;
+    let mut ledger = Vec::new();
+    for nth in 0..4 {
+        let file = pdf(&[&format!("File number {nth} is about the colour teal.")]);
+        ledger.extend(desk.hear(&door, &format!("Event {nth}."), &[("a.pdf", &file)]).await);
+    }
+    assert!(hurt.ended_within(SOON).await.is_some(), "crash point {} was never reached", point.name());
+    assert!(!ledger.is_empty(), "nothing was acknowledged");
+    let mut conn = desk.world.conn().await;
+    sqlx::raw_sql("update pgmq.q_document_queue set vt = now(); update pgmq.q_remember_activity set vt = now()")
+        .execute(&mut *conn)
+        .await
+        .expect("the leases have passed");
+    let _up = desk.up(None).await;
+    let sql = "select (select count(*) from activities), (select count(*) from source_documents where document_type = 'activity.other'),
+         (select count(*) from source_documents where document_type = 'file' and status = 'completed'),
+         (select count(*) from source_documents), (select count(*) from file_pages)";
+    let mut counted = (0, 0, 0, 0, 0);
+    let is_whole = wait_until(SOON, async || {
+        counted = sqlx::query_as(sql).fetch_one(&mut *conn).await.expect("counts");
+        let (events, ..) = counted;
+        events >= ledger.len() as i64 && counted == (events, events, events, 2 * events, events)
+    });
+    assert!(is_whole.await, "I1, I2 after {}: {counted:?} of {} acknowledged", point.name(), ledger.len());
+    println!("{}: {} events with a file, 0 lost, 0 doubled", point.name(), ledger.len());
 }

@@ -10,11 +10,12 @@ use chrono::{DateTime, Utc};
 use domain::activity::SKIPPED;
 use domain::shown::{bytes, clipped, shown_lines};
 use domain::{ActivityId, ActivityType, ContactId, Direction, ProcessingStatus, Scope};
+use engine::files::attached;
 use engine::{ActError, activities};
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use serde_json::Value;
-use store::activities::{Activity, Attachment, Position};
+use store::activities::{Activity, Attached, Position};
 use store::memory::documents;
 use uuid::Uuid;
 
@@ -25,7 +26,7 @@ use super::lane::Button;
 use super::layout::Layout;
 use super::signin::safe_next;
 use super::text::{Badge, When};
-use super::{Posted, Visitor, chosen, html};
+use super::{Posted, Visitor, chosen, html, message};
 use crate::api::error::ApiError;
 use crate::api::extract::{Path, Query, blank_is_none};
 use crate::api::recordings;
@@ -67,7 +68,7 @@ pub(super) fn badge(activity: &Activity) -> Badge {
     })
 }
 
-fn title(activity: &Activity) -> String {
+pub(super) fn title(activity: &Activity) -> String {
     let said = |name: &str| activity.raw_data.get(name).and_then(Value::as_str).unwrap_or_default().trim();
     // A recording's address says nothing to people.
     let content = if said("source_type") == "url" { "a recording" } else { said("content") };
@@ -117,6 +118,8 @@ struct File {
     href: String,
     name: String,
     note: String,
+    /// The page of its document.
+    document: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -155,7 +158,7 @@ pub(crate) async fn show(
             None => None,
         };
         let document = documents::of_activity(tx, visitor.tenant_id, ActivityId(id)).await?;
-        let files = store::activities::attachments(tx, visitor.tenant_id, ActivityId(id)).await?;
+        let files = store::activities::attached(tx, visitor.tenant_id, ActivityId(id)).await?;
         Ok(Some((activity, contact, document, files)))
     });
     let (activity, contact, document, files) = loaded.await?.ok_or(ApiError::NotFound("activity"))?;
@@ -172,14 +175,20 @@ pub(crate) async fn show(
     if matches!(activity.processing_status, ProcessingStatus::Raw | ProcessingStatus::Processing) {
         card.actions.push(Button { label: "Skip", href: format!("{}/skip", card.href) });
     }
-    let file = |(nth, file): (usize, &Attachment)| File {
-        href: format!("/activities/{id}/attachments/{nth}"),
-        name: clipped(&file.name, 120),
-        note: format!(
-            "{}, {}",
-            clipped(file.content_type.as_deref().unwrap_or("no type given"), 80),
-            bytes(file.bytes.unsigned_abs())
-        ),
+    let file = |(nth, one): (usize, &Attached)| {
+        let kind = clipped(one.file.content_type.as_deref().unwrap_or("no type given"), 80);
+        let state = match (attached::left_out(&one.file), one.status()) {
+            (Some(why), _) => message::left_out(why),
+            (None, Some(status)) => message::read_state(status),
+            (None, None) => "",
+        };
+        let note = [kind, bytes(one.file.bytes.unsigned_abs()), state.to_owned()];
+        File {
+            href: format!("/activities/{id}/attachments/{nth}"),
+            name: clipped(attached::title(&one.file), 120),
+            note: note.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
+            document: one.document_id.map(|id| format!("/documents/{id}")),
+        }
     };
     let mut facts = vec![("Kind", kind(activity.r#type).to_owned())];
     if card.written_by.is_empty() {

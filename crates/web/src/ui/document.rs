@@ -13,7 +13,7 @@ use engine::documents::{self, Chunk, WholeDocument};
 use engine::files;
 use engine::pull::words::facts::document_type;
 use serde_json::Value;
-use store::activities::{self, Activity, Payload};
+use store::activities::{self, Activity, Attached, Payload};
 use store::memory::Document;
 use uuid::Uuid;
 
@@ -59,6 +59,10 @@ struct DocumentPage {
     mail: Option<String>,
     /// The page of the client that it is a record of.
     client: Option<String>,
+    /// The activity that it came with, and that one's document if it is there.
+    came_with: Vec<Link>,
+    /// The documents of the files that came with it.
+    files: Vec<Link>,
     /// Its tombstone, and nothing else.
     is_deleted: bool,
     /// The document will still change automatically.
@@ -100,6 +104,11 @@ struct ChunkRow {
     text: String,
 }
 
+struct Link {
+    name: String,
+    href: String,
+}
+
 /// A step that happened or will happen.
 pub(super) struct Step {
     /// Drawn as done, waiting or wrong.
@@ -122,6 +131,7 @@ pub(crate) async fn show(
         documents::whole(&app.env, &visitor, DocumentId(id), MOST_CHUNKS).await?;
     let (activity, payload) = load_activity(&app, &visitor, &document).await?;
     let original = load_original(&app, &visitor, &document, payload).await?;
+    let (came_with, files) = load_related(&app, &visitor, &document).await?;
     let told = files::told(&app.env, &visitor, &document).await?;
     let pages = match &told {
         Some(told) => file::pages(&app, &visitor, &document, told, shown.page, &mark).await?,
@@ -159,6 +169,8 @@ pub(crate) async fn show(
         facts: facts(&document, now),
         mail: super::mail::page_of(&document.document_type, document.id),
         client,
+        came_with,
+        files,
         is_deleted: document.deleted_at.is_some(),
         is_live: document.deleted_at.is_none()
             && (document.is_pending() || !is_settled || reading::is_under_way(document.status)),
@@ -227,6 +239,34 @@ async fn load_activity(
     Ok(loaded.await?)
 }
 
+/// The activity that a file came with, and the files that came with an activity.
+async fn load_related(app: &App, visitor: &Visitor, document: &Document) -> Result<(Vec<Link>, Vec<Link>), ApiError> {
+    let tenant_id = visitor.tenant_id;
+    if let Some(id) =
+        ActivityId::of_file(&document.external_id).filter(|_| document.document_type == DocumentType::File)
+    {
+        let loaded = app.env.db.read(visitor, async |tx| {
+            let activity = activities::get(tx, tenant_id, id).await?;
+            Ok((activity, store::memory::documents::of_activity(tx, tenant_id, id).await?))
+        });
+        let (Some(activity), of_activity) = loaded.await? else { return Ok(Default::default()) };
+        let mut links = vec![Link { name: super::activities::title(&activity), href: format!("/activities/{id}") }];
+        links.extend(of_activity.map(|id| Link { name: "its document".into(), href: format!("/documents/{id}") }));
+        return Ok((links, Vec::new()));
+    }
+    let Some(id) = ActivityId::from_external_id(&document.external_id).filter(|_| is_activity(document)) else {
+        return Ok(Default::default());
+    };
+    let attached = app.env.db.read(visitor, async |tx| activities::attached(tx, tenant_id, id).await).await?;
+    let link = |one: &Attached| {
+        Some(Link {
+            name: clipped(files::attached::title(&one.file), 120),
+            href: format!("/documents/{}", one.document_id?),
+        })
+    };
+    Ok((Vec::new(), attached.iter().filter_map(link).collect()))
+}
+
 fn is_activity(document: &Document) -> bool {
     matches!(document.document_type, DocumentType::Activity(_))
 }
@@ -262,7 +302,8 @@ async fn load_original(
             ..=MOST_ORIGINAL_BYTES => app.env.blobs.get(visitor.tenant_id, &key).await?,
             _ => None,
         };
-        let what = match document.source_metadata.get("file_name").and_then(Value::as_str) {
+        let name = ["file_name", "attachment_filename"].iter().find_map(|name| document.source_metadata.get(*name));
+        let what = match name.and_then(Value::as_str) {
             Some(name) => format!("The file {} {from}", clipped(name, 120)),
             None => format!("The request as it came {from}"),
         };

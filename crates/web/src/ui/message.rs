@@ -8,7 +8,7 @@ use axum::response::{Html, IntoResponse};
 use chrono::{DateTime, Utc};
 use domain::mail::{Correspondent, LeftOut, Note, Place};
 use domain::shown::{bytes, clipped, plural, shown_lines};
-use domain::{DocumentId, normal_email};
+use domain::{DocumentId, DocumentStatus, normal_email};
 use engine::mail::reading::{self, File, WholeLetter};
 use futures_util::TryStreamExt as _;
 use uuid::Uuid;
@@ -256,12 +256,7 @@ impl FileRow {
         let state = match (attachment.left_out, kept) {
             (Some(why), _) => Some(left_out(why)),
             (None, None) => Some("not kept"),
-            (None, Some(document)) => match document.status.as_str() {
-                "completed" => None,
-                "failed" => Some("it could not be read"),
-                "skipped" => Some("left unread"),
-                _ => Some("waits to be read"),
-            },
+            (None, Some(document)) => document.status.parse().ok().map(read_state),
         };
         let size = bytes(attachment.size_bytes);
         let parts = [Some(clipped(&attachment.media_type, 80)), Some(size), state.map(str::to_owned)];
@@ -277,7 +272,17 @@ impl FileRow {
     }
 }
 
-fn left_out(why: LeftOut) -> &'static str {
+/// How far a file is read; nothing, if it is.
+pub(super) fn read_state(status: DocumentStatus) -> &'static str {
+    match status {
+        DocumentStatus::Completed => "",
+        DocumentStatus::Failed => "it could not be read",
+        DocumentStatus::Skipped => "left unread",
+        _ => "waits to be read",
+    }
+}
+
+pub(super) fn left_out(why: LeftOut) -> &'static str {
     match why {
         LeftOut::Kind => "not kept: files of this kind are left out",
         LeftOut::Inline => "not kept: it is part of how the message looks",

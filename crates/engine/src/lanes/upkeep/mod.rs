@@ -10,6 +10,7 @@ use store::memory::codes::FRESH as FRESH_VECTORS;
 use store::memory::postings::FRESH;
 use store::schedules;
 
+use crate::files::attached;
 use crate::lanes::client_facts;
 use crate::mail::{check, pending, subscriptions};
 use crate::memory::{codes, languages, moves, postings};
@@ -118,6 +119,12 @@ pub const SCHEDULES: &[Schedule] = &[
         every: Duration::from_secs(60),
         what: "has files read again whose reading was forgotten",
         run: |env| Box::pin(tasks::read_lost_files(env)),
+    },
+    Schedule {
+        name: "attached",
+        every: Duration::from_secs(60),
+        what: "has files of events read that came before files were read",
+        run: |env| Box::pin(attached::keep(env)),
     },
     Schedule {
         name: "client_texts",

@@ -1,7 +1,7 @@
 //! Writes a plan in the caller's transaction, after comparing everything again under lock.
 
 use domain::text::Chunk;
-use domain::{ChunkId, DocumentStatus, DocumentType, Fault, Notice, Op, Record};
+use domain::{ActivityId, ChunkId, DocumentStatus, DocumentType, Fault, Notice, Op, Record};
 use store::Tx;
 use store::memory::documents::Same;
 use store::memory::{Moved, NewChunk, Seen, Stored, chunks, documents, mentions, removed};
@@ -107,13 +107,13 @@ async fn update(tx: &mut Tx, plan: &Plan<'_>, vectors: &Vectors<'_>) -> Result<V
     let same: Vec<Same> =
         same.map(|step| Same { id: step.id.0, record: &step.normal.record, version: step.version }).collect();
     let touched = if same.is_empty() { Vec::new() } else { documents::touch(tx, plan.tenant_id, &same).await? };
-    // What became of an activity's contact counts for its tombstone too: it is forgotten with that contact and no other.
+    // What became of an activity's contact counts for its tombstone too, and for those of its files: they are forgotten with that contact and no other.
     let is_kept_out = |step: &&Step| step.change == Change::KeptOut && !step.normal.record.is_deleted;
-    let kept_out = plan
-        .steps
-        .iter()
-        .filter(is_kept_out)
-        .filter(|step| matches!(step.normal.record.document_type, DocumentType::Activity(_)));
+    let is_of_activity = |step: &&Step| {
+        let record = &step.normal.record;
+        matches!(record.document_type, DocumentType::Activity(_)) || ActivityId::of_file(&record.external_id).is_some()
+    };
+    let kept_out = plan.steps.iter().filter(is_kept_out).filter(is_of_activity);
     let kept_out: Vec<(Uuid, Option<i64>)> = kept_out.map(|step| (step.id.0, step.normal.record.contact_id)).collect();
     if !kept_out.is_empty() {
         removed::set_contacts(tx, plan.tenant_id, &kept_out).await?;

@@ -66,6 +66,13 @@ async fn each_letter_that_a_channel_chooses_is_one_activity_and_one_document() {
     );
     assert_eq!((&metadata["message_id"], &metadata["from_key"]), (&json!("a"), &json!("ann@shop.example")));
     assert_eq!(metadata["attachments"][0]["name"], json!("a.pdf"));
+    // Its file has one document, which is the mailbox's.
+    post.t.run().await;
+    assert_eq!(post.t.count("select count(*) from source_documents where blob_key is not null").await, 1);
+    assert_eq!(
+        post.t.count("select count(*) from tributary.activity_attachments where remembered_at is null").await,
+        0
+    );
     let matched = "select count(*) from activities where contact_id is not null";
     assert_eq!(post.t.count(matched).await, 1, "its contact was made");
     assert_eq!(post.t.count("select count(*) from source_documents where document_type like 'activity.%'").await, 0);
