@@ -13,8 +13,8 @@ struct Type {
     begins: &'static [&'static [u8]],
 }
 
-/// Types that are kept.
-const KEPT: [Type; 7] = [
+/// Types that are kept. Office documents are archives or texts by their first bytes, so their type or their name tells them.
+const KEPT: [Type; 18] = [
     Type {
         name: "application/pdf",
         aliases: &["application/x-pdf", "application/acrobat", "text/pdf"],
@@ -42,6 +42,37 @@ const KEPT: [Type; 7] = [
         endings: &["csv"],
         begins: &[],
     },
+    Type { name: "text/tab-separated-values", aliases: &[], endings: &["tsv"], begins: &[] },
+    Type { name: "text/markdown", aliases: &["text/x-markdown"], endings: &["md", "markdown"], begins: &[] },
+    Type {
+        name: "application/rtf",
+        aliases: &["text/rtf", "application/x-rtf", "text/richtext"],
+        endings: &["rtf"],
+        begins: &[b"{\\rtf"],
+    },
+    Type {
+        name: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        aliases: &[],
+        endings: &["docx"],
+        begins: &[],
+    },
+    Type { name: "application/vnd.ms-word.document.macroenabled.12", aliases: &[], endings: &["docm"], begins: &[] },
+    Type {
+        name: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        aliases: &[],
+        endings: &["xlsx"],
+        begins: &[],
+    },
+    Type { name: "application/vnd.ms-excel.sheet.macroenabled.12", aliases: &[], endings: &["xlsm"], begins: &[] },
+    Type {
+        name: "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        aliases: &[],
+        endings: &["pptx"],
+        begins: &[],
+    },
+    Type { name: "application/vnd.oasis.opendocument.text", aliases: &[], endings: &["odt"], begins: &[] },
+    Type { name: "application/vnd.oasis.opendocument.spreadsheet", aliases: &[], endings: &["ods"], begins: &[] },
+    Type { name: "application/vnd.oasis.opendocument.presentation", aliases: &[], endings: &["odp"], begins: &[] },
 ];
 
 /// Types that machines write for machines: signatures, keys, calendar entries and business cards.
@@ -112,6 +143,11 @@ pub fn verdict(file: &Attachment) -> Option<LeftOut> {
     (file.size_bytes > MOST_BYTES).then_some(LeftOut::TooLarge)
 }
 
+/// The types that are kept, under their usual names.
+pub fn kept_types() -> impl Iterator<Item = &'static str> {
+    KEPT.iter().map(|one| one.name)
+}
+
 /// The type of a file under its usual name. Where it is not said, the first bytes tell it, if they are there, or else the name.
 pub fn media_type(file: &Attachment) -> &str {
     let said = file.media_type.as_str();
@@ -160,6 +196,11 @@ mod tests {
             ("text/csv", "a.csv", None),
             ("text/plain", "notes.txt", None),
             ("text/html", "page.html", None),
+            ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "", None),
+            ("application/octet-stream", "Plan.XLSX", None),
+            ("application/vnd.ms-powerpoint.presentation", "talk.pptx", Some(Kind)),
+            ("text/rtf", "", None),
+            ("", "notes.odt", None),
             ("image/gif", "a.gif", Some(Kind)),
             ("application/zip", "a.pdf.zip", Some(Kind)),
             ("application/octet-stream", "", Some(Kind)),
