@@ -101,6 +101,14 @@ impl Blobs {
         Ok(key)
     }
 
+    /// Keeps a blob for another day, if it is there whole.
+    pub async fn keep(&self, db: &Db, tenant_id: TenantId, key: &BlobKey, bytes: u64) -> Result<bool, Fault> {
+        let mut conn = db.acquire().await?;
+        let is_known = store::blobs::touch_known(&mut conn, self.clock.sql(), tenant_id, key).await?;
+        drop(conn);
+        Ok(is_known && self.get_stream(tenant_id, key).await?.is_some_and(|(size, _)| size == bytes))
+    }
+
     /// Stores a file, of which only a little is in memory at a time.
     pub async fn put_file(&self, db: &Db, tenant_id: TenantId, file: &Spooled) -> Result<BlobKey, Fault> {
         let key = file.key();

@@ -18,6 +18,24 @@ pub const REFERENCES: &[(&str, &str)] = &[
 /// The advisory lock of the blob store: shared while objects are copied, exclusive while some are removed.
 const LOCK: i64 = 0x7472_6962_626c_6f62;
 
+/// Protects an object for a day that is known and is not being removed. `false`: there is none.
+pub async fn touch_known(
+    conn: &mut PgConnection,
+    at: Option<DateTime<Utc>>,
+    tenant_id: TenantId,
+    key: &BlobKey,
+) -> Result<bool> {
+    let touched = sqlx::query(
+        "update tributary.blobs set touched_at = coalesce($3, now()) where tenant_id = $1 and sha256 = $2 and removing_at is null",
+    )
+    .bind(tenant_id.0)
+    .bind(key.to_string())
+    .bind(at)
+    .execute(conn)
+    .await?;
+    Ok(touched.rows_affected() == 1)
+}
+
 /// Which of its two names an object has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectName {

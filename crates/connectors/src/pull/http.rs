@@ -205,9 +205,10 @@ impl Api {
         account: &Account<'_>,
         limits: &[&'static Limit],
         path: &str,
+        query: &[(&str, &str)],
         bounds: Bounds,
     ) -> Result<Vec<u8>, Refused> {
-        let request = self.request(Method::GET, path, &[])?;
+        let request = self.request(Method::GET, path, query)?;
         Ok(self.ask(account, limits, request, bounds).await?.1)
     }
 

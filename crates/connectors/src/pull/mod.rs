@@ -26,6 +26,7 @@ pub mod trail;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Secret;
 use domain::mail::{Letter, Place};
@@ -101,6 +102,30 @@ pub struct Item {
     pub mentions: Vec<String>,
     /// The record is a letter of a mailbox. Its files become documents of their own, by rules of the caller's.
     pub letter: Option<Box<Letter>>,
+    /// The record is a file, whose bytes are fetched apart ([`Connector::download`]).
+    pub file: Option<RemoteFile>,
+}
+
+/// A file as its provider tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemoteFile {
+    pub name: Option<String>,
+    pub media_type: String,
+    pub size_bytes: Option<u64>,
+    /// The hash of its bytes in hex, if the provider tells it.
+    pub sha256: Option<String>,
+    /// The blob that has its bytes, once they are stored.
+    pub blob_key: Option<String>,
+}
+
+/// The answer to a wish for the bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Download {
+    Bytes(Bytes),
+    /// The file is gone meanwhile.
+    Gone,
+    /// It cannot be had, for this reason. A second request would have the same answer.
+    Refused(String),
 }
 
 /// A record that could not be read, and stays behind without holding up the rest.
@@ -210,6 +235,15 @@ pub trait Connector: Send + Sync {
         account: &'a Account<'a>,
         external_ids: &'a [String],
     ) -> BoxFuture<'a, Result<Found, PullError>>;
+
+    /// The bytes of a record that is a file.
+    fn download<'a>(
+        &'a self,
+        _account: &'a Account<'a>,
+        _external_id: &'a str,
+    ) -> BoxFuture<'a, Result<Download, PullError>> {
+        Box::pin(async { Ok(Download::Refused("files are not fetched this way".into())) })
+    }
 
     /// The account that the token opens: its [`Account::account`] from then on, and its name for a person.
     fn identify<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>>;

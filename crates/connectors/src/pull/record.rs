@@ -42,7 +42,7 @@ pub fn tombstone(
 
 /// Makes of a tombstone what memory takes: no title and no text.
 pub fn buried(raw: RawItem, mentions: Vec<String>) -> Item {
-    Item { raw, title: None, text: String::new(), mentions, letter: None }
+    Item { raw, title: None, text: String::new(), mentions, letter: None, file: None }
 }
 
 pub fn object(record: &Value) -> Result<&Fields, String> {

@@ -12,6 +12,7 @@ mod contacts;
 mod contention;
 mod corrections;
 mod crash;
+mod drive_files;
 mod embed;
 mod embed_troubles;
 mod fair;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::clock::{iso, parse_iso};
@@ -33,6 +34,8 @@ pub(crate) struct File {
     metadata: Value,
     modified_at: DateTime<Utc>,
     text: String,
+    /// Of a file that is no document of Google's own.
+    bytes: Option<Vec<u8>>,
 }
 
 pub(crate) struct Change {
@@ -77,9 +80,30 @@ impl Drive {
             whole = known.metadata.clone();
         }
         set(&mut whole, metadata);
-        drive.files.insert(id.clone(), File { metadata: whole, modified_at: now, text: text.to_owned() });
+        drive.files.insert(id.clone(), File { metadata: whole, modified_at: now, text: text.to_owned(), bytes: None });
         drive.touch(&id, now);
         id
+    }
+
+    /// A file of another kind than Google's own.
+    pub fn put_bytes(&self, name: &str, mime_type: &str, bytes: &[u8]) -> String {
+        let id = self.put_file(json!({"name": name, "mimeType": mime_type}), "");
+        self.set_bytes(&id, bytes);
+        id
+    }
+
+    /// A new revision of such a file.
+    pub fn set_bytes(&self, id: &str, bytes: &[u8]) {
+        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        self.change(id, |file| {
+            set(&mut file.metadata, json!({"size": bytes.len().to_string(), "sha256Checksum": sha256}));
+            file.bytes = Some(bytes.to_owned());
+        });
+    }
+
+    /// Changes what Drive says of a file.
+    pub fn say(&self, id: &str, metadata: Value) {
+        self.change(id, |file| set(&mut file.metadata, metadata));
     }
 
     pub fn set_text(&self, id: &str, text: &str) {
@@ -114,11 +138,11 @@ impl Drive {
         lock(self.files()).files.keys().cloned().collect()
     }
 
-    /// The documents and sheets that are not in the bin.
+    /// The documents, sheets and files with bytes that are not in the bin.
     pub fn readable_ids(&self) -> Vec<String> {
         let is_readable = |file: &File| {
             let kind = file.metadata["mimeType"].as_str().unwrap_or_default();
-            [DOCUMENT, SHEET].contains(&kind) && file.metadata["trashed"] != json!(true)
+            ([DOCUMENT, SHEET].contains(&kind) || file.bytes.is_some()) && file.metadata["trashed"] != json!(true)
         };
         lock(self.files()).files.iter().filter(|(_, file)| is_readable(file)).map(|(id, _)| id.clone()).collect()
     }
@@ -128,7 +152,7 @@ impl Drive {
         let Some(id) = metadata["id"].as_str().map(str::to_owned) else { return };
         let modified_at = metadata["modifiedTime"].as_str().and_then(parse_iso).unwrap_or_default();
         let mut drive = lock(self.files());
-        drive.files.insert(id.clone(), File { metadata, modified_at, text: text.to_owned() });
+        drive.files.insert(id.clone(), File { metadata, modified_at, text: text.to_owned(), bytes: None });
         drive.note_change(&id, modified_at);
     }
 

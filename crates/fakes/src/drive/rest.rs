@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::Uri;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -149,7 +150,10 @@ async fn one(State(shared): State<Arc<Shared>>, Path(id): Path<String>, uri: Uri
     if asked.get("alt") == Some("media") {
         return match is_native(file) {
             true => refused(403, "fileNotDownloadable", "Only files with binary content can be downloaded."),
-            false => text("application/octet-stream", file.text.clone()),
+            false => {
+                let bytes = file.bytes.clone().unwrap_or_else(|| file.text.clone().into_bytes());
+                ([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
+            }
         };
     }
     let mut metadata = file.metadata.clone();

@@ -448,6 +448,33 @@ pub async fn await_again(
     .await?)
 }
 
+/// Gives documents the names that their files have now. Returns those whose text is made again with it; their files are not read again.
+pub async fn rename(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    named: &[(String, String)],
+) -> Result<Vec<Uuid>> {
+    let (names, titles): (Vec<&str>, Vec<&str>) =
+        named.iter().map(|(name, title)| (name.as_str(), title.as_str())).unzip();
+    let renamed: Vec<(Uuid, String)> = sqlx::query_as(
+        "update public.source_documents d set title = r.title, status = case when d.status = 'completed' then 'extracting' else d.status end,
+             updated_at = greatest(now(), d.updated_at + interval '1 microsecond')
+         from unnest($3::text[], $4::text[]) r (external_id, title)
+         where d.source_id = $2 and d.external_id = r.external_id and (d.tenant_id = $1) is true and d.deleted_at is null
+             and d.blob_key is not null and d.title is distinct from r.title
+         returning d.id, d.status",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(names)
+    .bind(titles)
+    .fetch_all(conn)
+    .await?;
+    let is_told_again = |status: &str| status == DocumentStatus::Extracting.as_str();
+    Ok(renamed.into_iter().filter(|(_, status)| is_told_again(status)).map(|(id, _)| id).collect())
+}
+
 /// The caller's documents whose file was read or refused, of a source or of all, as a condition on rows `d` and `f`.
 const READ: &str = "from public.source_documents d
     join public.files f on f.tenant_id = d.tenant_id and f.sha256 = d.blob_key

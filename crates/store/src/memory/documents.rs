@@ -289,6 +289,35 @@ pub async fn types_of(
     .await?)
 }
 
+/// The stored state of a document that is a file.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct StoredFile {
+    pub external_id: String,
+    /// None: its document is deleted, or has no file.
+    pub blob_key: Option<String>,
+    pub source_version: Option<i64>,
+    /// A person deleted it, so nothing is remembered of it.
+    pub is_kept_out: bool,
+}
+
+/// Finds those of these names that have a document, deleted ones too.
+pub async fn files_of(
+    conn: &mut PgConnection,
+    tenant_id: TenantId,
+    source_id: SourceId,
+    external_ids: &[String],
+) -> Result<Vec<StoredFile>> {
+    Ok(sqlx::query_as(
+        "select external_id, case when deleted_at is null then blob_key end as blob_key, source_version, removed_at is not null as is_kept_out
+         from public.source_documents where source_id = $2 and external_id = any($3) and (tenant_id = $1) is true",
+    )
+    .bind(tenant_id.0)
+    .bind(source_id.0)
+    .bind(external_ids)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// The state of a document, for those who watch what changes.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct State {

@@ -1,4 +1,5 @@
-//! Exports the text of files, a few at once. A page stops when it has enough text for one time.
+//! Exports the text of Google's own documents, a few at once, and fetches the bytes of other files, one at a time. A page stops when it has enough text for one
+//! time.
 
 use std::time::Duration;
 
@@ -6,18 +7,23 @@ use futures_util::future::try_join_all;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::map::{self, DOC_MIME};
+use super::map::{self, DOC_MIME, FILE};
 use super::wire::Head;
-use super::{AT_ONCE, Drive, LIMITS};
+use super::{ALL_DRIVES, AT_ONCE, Drive, LIMITS};
 use crate::pull::http::{Bounds, Refused};
 use crate::pull::records::Read;
-use crate::pull::{Account, Failed, Item, PullError, record};
+use crate::pull::{Account, Download, Failed, Item, PullError, record};
 
 /// A hundred files of 10 MB would be a page of a gigabyte.
 const TEXT_MAX_BYTES: usize = 32 * 1024 * 1024;
 /// Google exports 10 MB at most.
 const EXPORT: Bounds =
     Bounds { total: Duration::from_secs(120), idle: Duration::from_secs(20), bytes: 10 * 1024 * 1024 + 64 * 1024 };
+
+/// The largest file that is fetched: it is held in memory until it is stored.
+const FILE_MAX_BYTES: usize = 25 * 1024 * 1024;
+const DOWNLOAD: Bounds =
+    Bounds { total: Duration::from_secs(300), idle: Duration::from_secs(20), bytes: FILE_MAX_BYTES };
 
 /// The files of a page that were read this time.
 #[derive(Default)]
@@ -75,6 +81,13 @@ impl Drive {
         if head.capabilities.is_some_and(|may| may.can_download == Some(false)) {
             return failed("it may not be downloaded".into(), file);
         }
+        if map::document_type(&head.mime_type) == Some(FILE) {
+            let size = head.size.and_then(|size| size.parse::<u64>().ok());
+            return match size.is_some_and(|size| size > FILE_MAX_BYTES as u64) {
+                true => failed(FILE_TOO_LARGE.into(), file),
+                false => Ok(Some(map::raw("file", file))),
+            };
+        }
         let mime_type = if head.mime_type == DOC_MIME { "text/markdown" } else { "text/csv" };
         let path = format!("/files/{id}/export");
         let exported = self.api.download(account, &LIMITS, &path, &[("mimeType", mime_type)], EXPORT).await;
@@ -91,11 +104,24 @@ impl Drive {
         }
         Ok(Some(map::raw("file", file)))
     }
+
+    /// Fetches the bytes of a file that is no document of Google's own.
+    pub(super) async fn bytes(&self, account: &Account<'_>, id: &str) -> Result<Download, PullError> {
+        let (path, query) = (format!("/files/{id}"), [("alt", "media"), ALL_DRIVES[0]]);
+        match self.api.download_page(account, &LIMITS, &path, &query, DOWNLOAD).await {
+            Ok(bytes) => Ok(Download::Bytes(bytes.into())),
+            Err(Refused::Lasting { status: 404, .. }) => Ok(Download::Gone),
+            Err(Refused::Lasting { status, code, .. }) => Ok(Download::Refused(why_not(status, code.as_deref()))),
+            Err(Refused::TooLarge { .. }) => Ok(Download::Refused(FILE_TOO_LARGE.into())),
+            Err(Refused::Other(error)) => Err(error),
+        }
+    }
 }
 
+const FILE_TOO_LARGE: &str = "it is too large: files of up to 25 MB are read";
 const TOO_LARGE: &str = "it is too large: Google exports 10 MB at most";
 
-/// The reason why this file is not exported. A second request would have the same answer.
+/// The reason why this file cannot be had. A second request would have the same answer.
 pub(super) fn why_not(status: u16, code: Option<&str>) -> String {
     match code {
         Some("exportSizeLimitExceeded") => TOO_LARGE.into(),
@@ -103,7 +129,7 @@ pub(super) fn why_not(status: u16, code: Option<&str>) -> String {
             "it may not be downloaded".into()
         }
         Some("domainPolicy") => "the rules of its domain keep it from being downloaded".into(),
-        Some(code) => format!("Google Drive does not export it ({code})"),
-        None => format!("Google Drive does not export it (http_{status})"),
+        Some(code) => format!("Google Drive does not give it ({code})"),
+        None => format!("Google Drive does not give it (http_{status})"),
     }
 }

@@ -1,24 +1,36 @@
-//! Maps Google's documents and sheets to records of ours.
+//! Maps Google's documents and sheets, and files of other kinds, to records of ours.
 
+use domain::mail::files::kept_types;
 use domain::text::replace_nul;
 use serde_json::{Map, Value};
 
 use crate::pull::record;
-use crate::pull::{Failed, Item, RawItem};
+use crate::pull::{Failed, Item, RawItem, RemoteFile};
 
 pub(super) const DOC: &str = "google_drive.doc";
 pub(super) const SHEET: &str = "google_drive.sheet";
+/// A file that is no document of Google's own: its bytes are fetched, and read as those of every other file.
+pub(super) const FILE: &str = "google_drive.file";
 pub(super) const DOC_MIME: &str = "application/vnd.google-apps.document";
 pub(super) const SHEET_MIME: &str = "application/vnd.google-apps.spreadsheet";
 
 const OBJECT: &str = "file";
+
+/// Files that are read beside those that are kept of letters. Films and music are not.
+const MORE_TYPES: [&str; 6] =
+    ["image/gif", "image/webp", "image/bmp", "application/zip", "message/rfc822", "application/vnd.ms-outlook"];
+
+/// The types of Drive's that are read.
+pub(super) fn mime_types() -> impl Iterator<Item = &'static str> {
+    [DOC_MIME, SHEET_MIME].into_iter().chain(kept_types()).chain(MORE_TYPES)
+}
 
 /// The document type of a file; none for types that are not read.
 pub(super) fn document_type(mime_type: &str) -> Option<&'static str> {
     match mime_type {
         DOC_MIME => Some(DOC),
         SHEET_MIME => Some(SHEET),
-        _ => None,
+        _ => mime_types().any(|known| known.eq_ignore_ascii_case(mime_type)).then_some(FILE),
     }
 }
 
@@ -36,12 +48,15 @@ fn read(object: &str, record: &Value) -> Result<RawItem, String> {
     let external_id = format!("{OBJECT}:{id}");
     let mime_type = record::text(fields, "mimeType")?.unwrap_or_default();
     let Some(document_type) = document_type(&mime_type) else {
-        return Err("it is neither a document nor a sheet".into());
+        return Err("it is of a type that is not read".into());
     };
     if fields.get("trashed").and_then(Value::as_bool) == Some(true) {
         return Ok(tombstone(&id, document_type));
     }
-    let Some(text) = fields.get("text").and_then(Value::as_str) else { return Err("it came without its text".into()) };
+    let text = fields.get("text").and_then(Value::as_str);
+    if text.is_none() && document_type != FILE {
+        return Err("it came without its text".into());
+    }
     let created = record::time(fields.get("createdTime"));
     let updated = record::time(fields.get("modifiedTime"));
 
@@ -52,7 +67,9 @@ fn read(object: &str, record: &Value) -> Result<RawItem, String> {
     record::put(&mut payload, "createdTime", created.map(record::spelled));
     record::put(&mut payload, "modifiedTime", updated.map(record::spelled));
     record::put(&mut payload, "webViewLink", record::text(fields, "webViewLink")?);
-    record::put(&mut payload, "text", Some(words(text)));
+    record::put(&mut payload, "size", record::text(fields, "size")?);
+    record::put(&mut payload, "sha256Checksum", record::text(fields, "sha256Checksum")?);
+    record::put(&mut payload, "text", text.map(words));
     Ok(RawItem {
         external_id,
         document_type,
@@ -87,7 +104,14 @@ pub(super) fn item(raw: RawItem) -> Item {
     }
     let title = record::said(&raw.payload, "/name");
     let text = record::said(&raw.payload, "/text").unwrap_or_default();
-    Item { raw, title, text, mentions: Vec::new(), letter: None }
+    let file = (raw.document_type == FILE).then(|| RemoteFile {
+        name: title.clone(),
+        media_type: record::said(&raw.payload, "/mimeType").unwrap_or_default(),
+        size_bytes: record::said(&raw.payload, "/size").and_then(|size| size.parse().ok()),
+        sha256: record::said(&raw.payload, "/sha256Checksum"),
+        blob_key: None,
+    });
+    Item { raw, title, text, mentions: Vec::new(), letter: None, file }
 }
 
 #[cfg(test)]
@@ -123,6 +147,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_another_kind_comes_without_its_text_and_with_its_hash() {
+        let file = json!({ "id": "7", "name": "Lease.pdf", "mimeType": "application/pdf", "size": "12", "sha256Checksum": "ab" });
+        let read = raw("file", file).expect("a file");
+        assert_eq!(raw("file", read.payload.clone()).expect("a file"), read);
+        let item = item(read);
+        assert_eq!((item.raw.document_type, item.text.as_str()), (FILE, ""));
+        let file = item.file.expect("a file");
+        assert_eq!(
+            (file.size_bytes, file.sha256.as_deref(), file.name.as_deref()),
+            (Some(12), Some("ab"), Some("Lease.pdf"))
+        );
+    }
+
+    #[test]
     fn what_says_nothing_is_left_out_of_the_text() {
         for (text, expected) in [
             ("a\n\nb\n", "a\n\nb\n"),
@@ -146,8 +184,8 @@ mod tests {
     fn what_is_no_file_of_ours_stays_behind_with_a_reason() {
         for (record, id, reason) in [
             (json!({ "mimeType": DOC_MIME, "text": "" }), "file:?", "it has no id that is one"),
-            (json!({ "id": "1", "mimeType": "image/png" }), "file:1", "it is neither a document nor a sheet"),
-            (json!({ "id": "1" }), "file:1", "it is neither a document nor a sheet"),
+            (json!({ "id": "1", "mimeType": "video/mp4" }), "file:1", "it is of a type that is not read"),
+            (json!({ "id": "1" }), "file:1", "it is of a type that is not read"),
             (json!({ "id": "1", "mimeType": DOC_MIME }), "file:1", "it came without its text"),
             (json!({ "id": "1", "mimeType": DOC_MIME, "text": 5 }), "file:1", "it came without its text"),
             (json!({ "id": "1", "mimeType": DOC_MIME, "text": "", "name": {} }), "file:1", "its name is not a text"),

@@ -1,4 +1,4 @@
-//! Reads Google's documents and sheets by Drive's REST API. A full pass lists them, newest first. A delta follows the feed of changes,
+//! Reads Google's documents and sheets, and files of other kinds, by Drive's REST API. A full pass lists them, newest first. A delta follows the feed of changes,
 //! which tells of removals too.
 
 mod export;
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::export::Taken;
-use self::map::{DOC, DOC_MIME, SHEET_MIME};
+use self::map::DOC;
 pub use self::spec::SPEC;
 use self::wire::{About, Change, Changes, FILE_FIELDS, Files, StartPageToken};
 use super::http::{Api, ApiAnswer, Refused};
 use super::records::{Read, Records};
 use super::trail::{Trail, follow};
 use super::{
-    Account, Connector, Failed, Found, Identity, Item, Limit, Page, PullError, last, more, read_place, record,
+    Account, Connector, Download, Failed, Found, Identity, Item, Limit, Page, PullError, last, more, read_place, record,
 };
 
 const LIMITS: [&Limit; 1] = [&spec::REQUESTS];
@@ -88,7 +88,8 @@ impl Drive {
     }
 
     async fn list(&self, account: &Account<'_>, trail: Option<&Trail>) -> Result<Files, PullError> {
-        let q = format!("(mimeType='{DOC_MIME}' or mimeType='{SHEET_MIME}') and trashed=false");
+        let types: Vec<String> = map::mime_types().map(|kind| format!("mimeType='{kind}'")).collect();
+        let q = format!("({}) and trashed=false", types.join(" or "));
         let fields = format!("nextPageToken,incompleteSearch,files({FILE_FIELDS})");
         let mut query = vec![("q", q.as_str()), ("fields", fields.as_str())];
         query.extend([("orderBy", "modifiedTime desc"), ("pageSize", PAGE)]);
@@ -230,6 +231,19 @@ impl Connector for Drive {
         external_ids: &'a [String],
     ) -> BoxFuture<'a, Result<Found, PullError>> {
         Box::pin(self.found(account, external_ids))
+    }
+
+    fn download<'a>(
+        &'a self,
+        account: &'a Account<'a>,
+        external_id: &'a str,
+    ) -> BoxFuture<'a, Result<Download, PullError>> {
+        Box::pin(async move {
+            match external_id.strip_prefix("file:").filter(|id| record::is_plain_id(id)) {
+                Some(id) => self.bytes(account, id).await,
+                None => Ok(Download::Refused("it has no id that is one".into())),
+            }
+        })
     }
 
     fn identify<'a>(&'a self, account: &'a Account<'a>) -> BoxFuture<'a, Result<Identity, PullError>> {

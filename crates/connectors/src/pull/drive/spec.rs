@@ -31,7 +31,7 @@ static FIRST_SYNC_MAX: Setting = Setting::count(
 pub static SPEC: ProviderSpec = ProviderSpec {
     name: "google_drive",
     label: "Google Drive",
-    brings: "Documents and sheets",
+    brings: "Documents, sheets and files",
     settings: &[&CLIENT_ID, &CLIENT_SECRET, &API_URL, &AUTHORIZE_URL, &TOKEN_URL, &MCP_URL, &FIRST_SYNC_MAX],
     oauth: Some(google::oauth(
         &["https://www.googleapis.com/auth/drive.readonly"],
@@ -39,7 +39,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     )),
     key: None,
     limits: &[&REQUESTS],
-    document_types: &[map::DOC, map::SHEET],
+    document_types: &[map::DOC, map::SHEET, map::FILE],
     kinds: &[Kind {
         object: "file",
         list: "drive.files.list",
@@ -63,7 +63,7 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     hides_long_quota: false,
     clients: &[],
     labels: Labels {
-        types: &[(map::DOC, "Google document"), (map::SHEET, "Google sheet")],
+        types: &[(map::DOC, "Google document"), (map::SHEET, "Google sheet"), (map::FILE, "Google Drive file")],
         facts: &[],
         value: |_, _| None,
     },
@@ -82,11 +82,11 @@ pub static SPEC: ProviderSpec = ProviderSpec {
     guide: guide::GUIDE,
 };
 
-/// A file in the bin, or of a type that is not read.
+/// A file in the bin, or of a type that is not read where no bytes are fetched: in sample data, and through an MCP server.
 fn is_passed_over(file: &Value) -> bool {
     let mime_type = file.get("mimeType").and_then(Value::as_str);
     let is_in_bin = file.get("trashed").and_then(Value::as_bool) == Some(true);
-    is_in_bin || mime_type.is_some_and(|kind| map::document_type(kind).is_none())
+    is_in_bin || mime_type.is_some_and(|kind| map::document_type(kind).is_none_or(|kind| kind == map::FILE))
 }
 
 /// The text that an export would give: every document says the same, a sheet only its name.

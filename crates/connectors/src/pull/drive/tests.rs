@@ -44,14 +44,17 @@ async fn a_full_pass_lists_files_and_exports_their_text() {
         if asked.has("/export") {
             return text(asked);
         }
-        let q = format!("q=(mimeType='{DOC}' or mimeType='{SHEET}') and trashed=false&");
-        assert!(asked.has(&q) && asked.has("orderBy=modifiedTime desc&pageSize=100"), "{asked:?}");
+        let q = format!("q=(mimeType='{DOC}' or mimeType='{SHEET}' or mimeType='application/pdf' or ");
+        assert!(
+            asked.has(&q) && asked.has(") and trashed=false&") && asked.has("orderBy=modifiedTime desc&pageSize=100"),
+            "{asked:?}"
+        );
         assert!(asked.has("supportsAllDrives=true&includeItemsFromAllDrives=true"), "{asked:?}");
         match asked.has("pageToken=p2") {
             false => {
                 let names = ["a", "large", "closed", "odd", "gone", "binary", "bomb"];
                 let mut files: Vec<Value> = names.iter().map(|id| file(id, DOC)).collect();
-                files.extend([file("s1", SHEET), file("picture", "image/png"), json!({ "mimeType": DOC })]);
+                files.extend([file("s1", SHEET), file("film", "video/mp4"), json!({ "mimeType": DOC })]);
                 ok(json!({ "files": files, "nextPageToken": "p2" }))
             }
             true => {
@@ -77,7 +80,7 @@ async fn a_full_pass_lists_files_and_exports_their_text() {
         [
             ("file:large", "it is too large: Google exports 10 MB at most"),
             ("file:closed", "it may not be downloaded"),
-            ("file:odd", "Google Drive does not export it (badRequest)"),
+            ("file:odd", "Google Drive does not give it (badRequest)"),
             ("file:binary", "its text is no UTF-8"),
             ("file:bomb", "it is too large: Google exports 10 MB at most"),
             ("file:", "it has no id that is one"),
@@ -164,7 +167,7 @@ async fn a_delta_follows_the_feed_to_its_end() {
                 change("a", file("a", DOC)),
                 { "changeType": "file", "removed": true, "fileId": "b" },
                 change("s2", trashed),
-                change("picture", file("picture", "image/png")),
+                change("picture", file("film", "video/mp4")),
                 { "changeType": "drive", "removed": false, "driveId": "d" },
                 { "changeType": "file", "removed": true },
             ]);

@@ -7,7 +7,7 @@ use crate::pull::records::Records;
 
 /// The fields that we ask for of a file.
 pub(super) const FILE_FIELDS: &str =
-    "id,name,mimeType,createdTime,modifiedTime,trashed,webViewLink,capabilities/canDownload";
+    "id,name,mimeType,createdTime,modifiedTime,size,sha256Checksum,trashed,webViewLink,capabilities/canDownload";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,7 +37,7 @@ pub(super) struct Change {
     pub file: Option<Value>,
 }
 
-/// The fields that decide whether a file is exported.
+/// The fields that decide whether a file is exported or fetched.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Head {
@@ -46,6 +46,8 @@ pub(super) struct Head {
     pub mime_type: String,
     #[serde(default)]
     pub trashed: bool,
+    /// In bytes, as text. Google's own documents have none.
+    pub size: Option<String>,
     pub capabilities: Option<Capabilities>,
 }
 

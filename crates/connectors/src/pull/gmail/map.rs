@@ -91,7 +91,7 @@ pub(super) fn tombstone(id: &str) -> Item {
 
 fn whole(raw: RawItem, letter: Letter) -> Item {
     let title = letter.subject.clone().filter(|subject| !subject.trim().is_empty());
-    Item { raw, title, text: letter.in_words(), mentions: Vec::new(), letter: Some(Box::new(letter)) }
+    Item { raw, title, text: letter.in_words(), mentions: Vec::new(), letter: Some(Box::new(letter)), file: None }
 }
 
 /// Sets a conversation apart into its messages, each with the conversation's id.

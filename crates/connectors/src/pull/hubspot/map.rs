@@ -163,7 +163,7 @@ pub(in crate::pull) fn item(raw: RawItem) -> Item {
     let mut mentions = if is_client { vec![itself] } else { Vec::new() };
     let companies = raw.payload.pointer("/associations/companies").and_then(Value::as_array);
     mentions.extend(companies.into_iter().flatten().filter_map(Value::as_str).map(|id| format!("company:{id}")));
-    Item { raw, title, text, mentions, letter: None }
+    Item { raw, title, text, mentions, letter: None, file: None }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Graph {
         bounds: Bounds,
     ) -> Result<Vec<u8>, Refused> {
         match is_page {
-            true => self.api.download_page(account, &LIMITS, path, bounds).await,
+            true => self.api.download_page(account, &LIMITS, path, &[], bounds).await,
             false => self.api.download(account, &LIMITS, path, &[], bounds).await,
         }
     }

@@ -174,6 +174,7 @@ fn told(raw: RawItem, letter: Letter) -> Item {
         text: letter.in_words(),
         mentions: Vec::new(),
         letter: Some(Box::new(letter)),
+        file: None,
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) fn item(raw: RawItem) -> Item {
             ("Billing address", address(&raw.payload)),
         ]);
         let title = said("/CompanyName").or_else(|| said("/DisplayName"));
-        return Item { raw, title, text, mentions: vec![itself], letter: None };
+        return Item { raw, title, text, mentions: vec![itself], letter: None, file: None };
     }
     let number = said("/DocNumber");
     let customer = said("/CustomerRef/value").filter(|id| record::is_plain_id(id));
@@ -115,7 +115,14 @@ pub(super) fn item(raw: RawItem) -> Item {
         ("Due date", said("/DueDate")),
     ]);
     let title = number.map(|number| format!("Invoice {number}"));
-    Item { raw, title, text, mentions: customer.map(|id| format!("customer:{id}")).into_iter().collect(), letter: None }
+    Item {
+        raw,
+        title,
+        text,
+        mentions: customer.map(|id| format!("customer:{id}")).into_iter().collect(),
+        letter: None,
+        file: None,
+    }
 }
 
 /// The billing address on one line.

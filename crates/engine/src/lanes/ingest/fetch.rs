@@ -50,7 +50,7 @@ impl Reader {
         Paced::new(&self.env.db, self.provider, self.source_id, self.env.config.pull_rate_factor)
     }
 
-    fn account<'a>(&'a self, token: &'a Token, pace: &'a Paced) -> Account<'a> {
+    pub(super) fn account<'a>(&'a self, token: &'a Token, pace: &'a Paced) -> Account<'a> {
         Account { token: &token.access, account: &self.account, pace, places: &self.places }
     }
 
@@ -64,7 +64,8 @@ impl Reader {
     pub async fn find(&self, names: &[String]) -> Result<(Vec<Item>, Vec<Failed>, Vec<String>), Trouble> {
         let (token, pace) = (self.token().await?, self.pace());
         let found = self.connector.find(&self.account(&token, &pace), names).await;
-        let (items, failed) = found.map_err(|error| Trouble::Pull(error, token.clone()))?;
+        let (mut items, mut failed) = found.map_err(|error| Trouble::Pull(error, token.clone()))?;
+        self.bring(&mut items, &mut failed, (&token, &pace)).await?;
         let gone = gone(names, &items, &failed);
         Ok((items, failed, gone))
     }
@@ -97,10 +98,13 @@ impl Reader {
                 },
             };
             let asked = self.page(kind, &checkpoint, place.as_ref(), &self.account(&good, &pace)).await;
-            let page = match asked {
+            let mut page = match asked {
                 Ok(page) => page,
                 Err(error) => return drop(send.send(Err(Trouble::Pull(error, good))).await),
             };
+            if let Err(trouble) = self.bring(&mut page.items, &mut page.failed, (&good, &pace)).await {
+                return drop(send.send(Err(trouble)).await);
+            }
             let more = page.more;
             place = Some(page.next.clone());
             if send.send(Ok(page)).await.is_err() || !more {
@@ -205,7 +209,8 @@ mod tests {
             is_deleted: false,
         };
         let letter = Letter { files: vec![file], ..Letter::default() };
-        let item = Item { raw, title: None, text: String::new(), mentions: Vec::new(), letter: Some(Box::new(letter)) };
+        let letter = Some(Box::new(letter));
+        let item = Item { raw, title: None, text: String::new(), mentions: Vec::new(), letter, file: None };
         more(vec![item], Vec::new(), Value::Null)
     }
 

@@ -1,6 +1,7 @@
 //! Reads a source: one job, page by page, each page's records and the place of the next one in one commit. While a page is written the next
 //! ones are fetched.
 
+mod bring;
 mod fetch;
 mod quota;
 mod trouble;

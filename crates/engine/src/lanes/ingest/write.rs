@@ -1,7 +1,8 @@
 //! Writes one page: its records into memory, and everything that goes with them, in one commit.
 
 use connectors::pull::{Item, Page};
-use domain::{Fault, JobKind, Record, SourceId};
+use domain::text::normalise;
+use domain::{DocumentId, DocumentStatus, Fault, JobKind, Record, SourceId};
 use serde_json::json;
 use store::crash::{self, Point};
 use store::jobs::{self, Progress};
@@ -9,6 +10,8 @@ use store::memory::documents::{self, NamedType};
 use store::{failures, sources};
 
 use super::{Checkpoint, Run, Trouble};
+use crate::lanes::queue_of;
+use crate::lanes::read_file::ReadFile;
 use crate::mail::letters::Mailbox;
 use crate::memory::{Batch, Change, remember};
 use crate::pull::Provider;
@@ -48,6 +51,7 @@ impl Run<'_> {
         }
         self.drop_unknown(&mut records).await?;
         let named: Vec<String> = records.iter().map(|record| record.external_id.clone()).collect();
+        let titles = titles_of_files(&records);
         let of_page = letters.as_ref();
         let begin = || async move {
             let mut effect = self.lease.begin_step(self.env).await?;
@@ -64,6 +68,11 @@ impl Run<'_> {
         let (at, tenant_id, source_id) = (self.env.clock.sql(), self.tenant_id, self.source_id);
         if let Some(letters) = &letters {
             letters.mark(&mut effect, at, tenant_id, source_id).await?;
+        }
+        if self.mailbox().is_none() && !titles.is_empty() {
+            let again = store::files::rename(&mut effect, tenant_id, source_id, &titles).await?;
+            let again: Vec<ReadFile> = again.into_iter().map(|id| ReadFile { document_id: DocumentId(id) }).collect();
+            queue_of::<ReadFile>().send(&mut effect, tenant_id, &again).await?;
         }
         let added = progress(&batch, failed.len());
         let names: Vec<&str> = seen.iter().map(String::as_str).collect();
@@ -127,6 +136,13 @@ impl Run<'_> {
     }
 }
 
+/// The names of records that are files, each with its title as it is stored.
+fn titles_of_files(records: &[Record]) -> Vec<(String, String)> {
+    let files = records.iter().filter(|record| record.blob_key.is_some());
+    let titled = files.filter_map(|record| Some((record.external_id.clone(), normalise(record.title.as_deref()?))));
+    titled.filter(|(_, title)| !title.is_empty()).collect()
+}
+
 fn progress(batch: &Batch, n_failed: usize) -> Progress {
     let count = |wanted: &[Change]| {
         let n = batch.records.iter().filter(|record| wanted.contains(&record.change)).count();
@@ -144,8 +160,14 @@ fn progress(batch: &Batch, n_failed: usize) -> Progress {
 }
 
 fn record(source_id: SourceId, provider: Provider, item: Item) -> Result<Record, Fault> {
-    let Item { raw, title, text, mentions, letter: _ } = item;
+    let Item { raw, title, text, mentions, letter: _, file } = item;
     let mut source_metadata = json!({ "provider": provider.name });
+    let file = file.filter(|_| !raw.is_deleted);
+    if let Some(file) = &file {
+        source_metadata["file_name"] = file.name.clone().into();
+        source_metadata["media_type"] = file.media_type.as_str().into();
+        source_metadata["size_bytes"] = file.size_bytes.into();
+    }
     if let Some(url) = (provider.link)(&raw.payload) {
         source_metadata["url"] = url.into(); // a hit of a search leads there
     }
@@ -159,6 +181,9 @@ fn record(source_id: SourceId, provider: Provider, item: Item) -> Result<Record,
         source_updated_at: raw.source_updated_at,
         is_deleted: raw.is_deleted,
         mentions: Some(mentions),
+        // Where its bytes are those that were read, text and status stay.
+        status: if file.is_some() { DocumentStatus::Pending } else { DocumentStatus::default() },
+        blob_key: file.and_then(|file| file.blob_key),
         ..Record::new(source_id, raw.external_id, document_type, text)
     })
 }

@@ -172,7 +172,7 @@ fn item(id: &str, kept: &Kept, places: &[Place]) -> Item {
         is_deleted: false,
     };
     let (title, text) = (letter.subject.clone(), letter.in_words());
-    Item { raw, title, text, mentions: Vec::new(), letter: Some(Box::new(letter)) }
+    Item { raw, title, text, mentions: Vec::new(), letter: Some(Box::new(letter)), file: None }
 }
 
 impl Connector for Pigeonpost {

@@ -150,7 +150,7 @@ fn item(raw: RawItem) -> Item {
         return record::buried(raw, mentions);
     }
     let text = record::said(&raw.payload, "/text").unwrap_or_default();
-    Item { title: Some(text.clone()), text, raw, mentions, letter: None }
+    Item { title: Some(text.clone()), text, raw, mentions, letter: None, file: None }
 }
 
 fn guest(own: Told<'_>, related: &[Told<'_>]) -> Option<ClientFacts> {

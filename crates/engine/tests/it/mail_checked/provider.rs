@@ -174,7 +174,7 @@ impl Loft {
             is_deleted: false,
         };
         let (title, text) = (letter.subject.clone(), letter.in_words());
-        Ok(Item { raw, title, text, mentions: Vec::new(), letter: Some(Box::new(letter)) })
+        Ok(Item { raw, title, text, mentions: Vec::new(), letter: Some(Box::new(letter)), file: None })
     }
 
     fn sorted<'a>(&self, ids: impl Iterator<Item = &'a String>, places: &[Place]) -> Found {

@@ -134,7 +134,7 @@ fn notices(body: &[u8]) -> Result<Vec<Notice>, Unread> {
 
 fn item(raw: RawItem) -> Item {
     let text = raw.payload["text"].as_str().unwrap_or_default().to_owned();
-    Item { title: Some(text.clone()), text, raw, mentions: Vec::new(), letter: None }
+    Item { title: Some(text.clone()), text, raw, mentions: Vec::new(), letter: None, file: None }
 }
 
 /// A subscription that was made.
