@@ -91,7 +91,7 @@ pub static ALL: [Absent; 11] = [
         group: Group::Files,
         mark: Mark(r#"<path class="soft" d="M3 7h7l2 2.500h9V19H3z"/><path d="M12 12v4M10 14.300l2 1.700 2-1.700"/>"#),
         also: "box folder cloud storage",
-        todo: "Add text, Markdown and HTML files by hand, or from a folder with `tributary remember`. What is kept in Google Drive is read directly.",
+        todo: "Add documents, scans and recordings by hand, or from a folder with `tributary remember`. What is kept in Google Drive is read directly.",
         instead: &[Way::Files, Way::Account("google_drive")],
     },
     Absent {
@@ -99,7 +99,7 @@ pub static ALL: [Absent; 11] = [
         group: Group::Files,
         mark: Mark(r#"<path class="soft" d="M3 7h7l2 2.500h9V19H3z"/><path d="M8.500 14.300h7"/>"#),
         also: "microsoft office folder cloud storage teams",
-        todo: "Add text, Markdown and HTML files by hand, or from a synced folder with `tributary remember`.",
+        todo: "Add documents, scans and recordings by hand, or from a synced folder with `tributary remember`.",
         instead: &[Way::Files],
     },
     Absent {

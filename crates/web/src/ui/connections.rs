@@ -7,6 +7,7 @@ use domain::Scope;
 use domain::shown::{clipped, plural};
 use engine::intake::providers;
 use engine::mail::channel::{CODE, is_let_go};
+use engine::mail::reading;
 use serde::Deserialize;
 use store::channels::{self, Channel};
 
@@ -26,7 +27,7 @@ pub(super) const HERE: &str = "/connections";
 #[template(path = "connections.html")]
 struct ConnectionsPage {
     layout: Layout,
-    accounts: Vec<SourceCard>,
+    groups: [Group; 2],
     webhooks: Vec<WebhookRow>,
     shelves: Vec<Shelf>,
     n_found: usize,
@@ -35,6 +36,16 @@ struct ConnectionsPage {
     /// The page that adds a webhook for any sender.
     any: String,
     may_act: bool,
+}
+
+/// Accounts of one kind.
+struct Group {
+    id: &'static str,
+    title: &'static str,
+    href: &'static str,
+    /// Said where there is none.
+    empty: &'static str,
+    cards: Vec<SourceCard>,
 }
 
 struct WebhookRow {
@@ -81,9 +92,28 @@ pub(crate) async fn show(
     let asked = clipped(query.q.trim(), 100);
     let has_gmail = watched.iter().any(|watched| watched.source.provider == CODE && !is_let_go(&watched.source));
     let shelves = shelves(&app, &asked, has_gmail);
+    let cards = |are_mailboxes: bool| {
+        let of_kind = watched.iter().filter(|one| reading::is_mailbox(&app.env, &one.source.provider) == are_mailboxes);
+        of_kind.map(|watched| SourceCard::new(&app, watched, now)).collect()
+    };
     let page = ConnectionsPage {
         layout: Layout::new(&visitor, now, "Connections", HERE),
-        accounts: watched.iter().map(|watched| SourceCard::new(&app, watched, now)).collect(),
+        groups: [
+            Group {
+                id: "accounts",
+                title: "Accounts",
+                href: super::sources::HERE,
+                empty: "No account is connected yet.",
+                cards: cards(false),
+            },
+            Group {
+                id: "mailboxes",
+                title: "Mailboxes",
+                href: super::mail::HERE,
+                empty: "No mailbox is connected yet.",
+                cards: cards(true),
+            },
+        ],
         webhooks: listed.iter().map(row).collect(),
         n_found: shelves.iter().map(Shelf::n_shown).sum(),
         shelves,
