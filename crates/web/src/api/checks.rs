@@ -30,7 +30,9 @@ pub struct Checks {
     /// missing, or are here and gone there.
     #[schema(example = "equal")]
     outcome: &'static str,
-    #[schema(example = "Nothing was missed: each of the 412 messages that Gmail counts is accounted for")]
+    #[schema(
+        example = "Nothing was missed on 8 days from 12 November to 19 November: each of the 412 messages that Gmail counts is accounted for"
+    )]
     what: String,
     days: Vec<Day>,
 }

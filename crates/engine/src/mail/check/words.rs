@@ -54,16 +54,44 @@ impl Line {
             return Self { tone: Tone::Waiting, what, days: None };
         }
         let letters: i64 = equal.iter().map(|check| i64::from(check.n_provider)).sum();
-        let counted = plural(letters, "message", "messages");
-        let (tone, what) = match waiting {
-            0 if letters == 0 => (Tone::Equal, format!("Nothing was missed: {who} counts no messages")),
-            0 if letters == 1 => {
-                (Tone::Equal, format!("Nothing was missed: the one message that {who} counts is accounted for"))
+        if waiting > 0 {
+            let counted = plural(letters, "message", "messages");
+            let what = format!("{waiting} of the {counted} that {who} counts are still being read");
+            return Self { tone: Tone::Waiting, what, days: span(&days) };
+        }
+        // A day that is counted again, or that is not settled yet, proves nothing.
+        let is_open = |check: &&Check| check.asked_at.is_some() || check.state == CheckState::Reading;
+        let closed: Vec<&Check> = equal.iter().copied().filter(|check| !is_open(check)).collect();
+        let n_open = i64::try_from(checks.iter().filter(is_open).count()).unwrap_or(i64::MAX);
+        if closed.is_empty() {
+            let what = format!("{} still being counted", plural(n_open, "day is", "days are"));
+            return Self { tone: Tone::Waiting, what, days: span(&days) };
+        }
+        let days: Vec<NaiveDate> = closed.iter().map(|check| check.day).collect();
+        let letters = closed.iter().map(|check| i64::from(check.n_provider)).sum();
+        let proof = match letters {
+            0 => format!("{who} counts no messages"),
+            1 => format!("the one message that {who} counts is accounted for"),
+            _ => format!("each of the {} that {who} counts is accounted for", plural(letters, "message", "messages")),
+        };
+        let what = format!("Nothing was missed {}: {proof}", on(&days));
+        let (tone, what) = match n_open {
+            0 => (Tone::Equal, what),
+            n => {
+                (Tone::Waiting, format!("{what}; {} still being counted", plural(n, "other day is", "other days are")))
             }
-            0 => (Tone::Equal, format!("Nothing was missed: each of the {counted} that {who} counts is accounted for")),
-            n => (Tone::Waiting, format!("{n} of the {counted} that {who} counts are still being read")),
         };
         Self { tone, what, days: span(&days) }
+    }
+}
+
+/// Days as part of a sentence, the newest first: `on 14 November`, `on 7 days from 8 November to 14 November`.
+fn on(days: &[NaiveDate]) -> String {
+    let word = |day: &NaiveDate| day.format("%-d %B").to_string();
+    match days {
+        [day] => format!("on {}", word(day)),
+        [newest, .., oldest] => format!("on {} days from {} to {}", days.len(), word(oldest), word(newest)),
+        [] => String::new(),
     }
 }
 
@@ -169,7 +197,26 @@ mod tests {
         };
         let (tone, what) = of(&[&equal]);
         assert_eq!(tone, Tone::Equal);
-        assert_eq!(what, "Nothing was missed: each of the 7 messages that Gmail counts is accounted for");
+        assert_eq!(
+            what,
+            "Nothing was missed on 14 November: each of the 7 messages that Gmail counts is accounted for"
+        );
+        let quiet = check("2026-11-12", CheckState::Equal);
+        assert_eq!(
+            of(&[&equal, &quiet]).1,
+            "Nothing was missed on 2 days from 12 November to 14 November: each of the 7 messages that Gmail counts is accounted for"
+        );
+        assert_eq!(of(&[&quiet]).1, "Nothing was missed on 12 November: Gmail counts no messages");
+        let asked = Check { asked_at: Some(chrono::DateTime::UNIX_EPOCH), ..equal.clone() };
+        assert_eq!(of(&[&asked]), (Tone::Waiting, "1 day is still being counted".into()));
+        assert_eq!(
+            of(&[&asked, &quiet]),
+            (
+                Tone::Waiting,
+                "Nothing was missed on 12 November: Gmail counts no messages; 1 other day is still being counted"
+                    .into()
+            )
+        );
         assert_eq!(
             of(&[&reading, &equal]),
             (Tone::Waiting, "2 of the 10 messages that Gmail counts are still being read".into())
