@@ -84,12 +84,12 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// A length of time in its largest unit: `90 s`, `12 min`, `5 h`, `3 d`.
+/// A length of time in the largest unit of which it has two: `90 s`, `12 min`, `5 h`, `3 d`. So a longer one never has the smaller number of units.
 pub fn span(secs: i64) -> String {
     match secs {
-        ..=99 => format!("{secs} s"),
-        100..=5_999 => format!("{} min", secs / 60),
-        6_000..=172_799 => format!("{} h", secs / 3_600),
+        ..=119 => format!("{secs} s"),
+        120..=7_199 => format!("{} min", secs / 60),
+        7_200..=172_799 => format!("{} h", secs / 3_600),
         _ => format!("{} d", secs / 86_400),
     }
 }
@@ -107,7 +107,7 @@ pub fn interval(secs: i64) -> String {
 /// A short length of time, to a tenth of a second: `0.4 s`. A longer one as [`span`] says it.
 pub fn duration(length: TimeDelta) -> String {
     match length.num_milliseconds() {
-        millis @ ..100_000 => format!("{:.1} s", millis as f64 / 1_000.0),
+        millis @ ..120_000 => format!("{:.1} s", millis as f64 / 1_000.0),
         millis => span(millis / 1_000),
     }
 }
@@ -232,8 +232,9 @@ mod tests {
         let cases = [
             (0, "now"),
             (-1, "1 s ago"),
-            (-99, "99 s ago"),
-            (-100, "1 min ago"),
+            (-119, "119 s ago"),
+            (-120, "2 min ago"),
+            (-7_199, "119 min ago"),
             (-7_300, "2 h ago"),
             (-200_000, "2 d ago"),
             (45, "in 45 s"),
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn lengths_and_rates_have_a_decimal_where_it_matters() {
-        for (millis, words) in [(0, "0.0 s"), (400, "0.4 s"), (99_900, "99.9 s"), (100_000, "1 min")] {
+        for (millis, words) in [(0, "0.0 s"), (400, "0.4 s"), (119_900, "119.9 s"), (120_000, "2 min")] {
             assert_eq!(duration(TimeDelta::milliseconds(millis)), words);
         }
         for (per_second, words) in [(0.25, "0.2"), (1.5, "1.5"), (9.99, "10.0"), (61.7, "62"), (2_500.0, "2,500")] {

@@ -43,7 +43,7 @@ const keepClock = (body) => {
   if (now) ahead = now - Date.now();
 };
 const span = (s) =>
-  s < 100 ? `${s} s` : s < 6000 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
+  s < 120 ? `${s} s` : s < 7200 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
 const forms = {
   clock: { hour: "numeric", minute: "2-digit" },
   weekday: { weekday: "short", day: "numeric" },

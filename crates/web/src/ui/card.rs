@@ -371,7 +371,8 @@ mod tests {
             (0.0, "about 1 s"),
             (9.2, "about 10 s"),
             (11.0, "about 15 s"),
-            (97.0, "about 1 min"),
+            (97.0, "about 100 s"),
+            (118.0, "about 2 min"),
             (7_300.0, "about 2 h"),
         ];
         for (secs, words) in cases {

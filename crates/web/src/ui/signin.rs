@@ -91,7 +91,7 @@ pub(crate) async fn with_link(
         Some(begun) => Ok(enter(&app, &begun, &form.next)),
         None => {
             count_failure(&app, address);
-            let trouble = "This link was used already, was replaced or is too old. An owner can make you a new one under Settings, People; on the server, `tributary signin` prints one.";
+            let trouble = "This link was used already, was replaced or is too old. An owner can make you a new one under Settings, People; on the server, the command tributary signin prints one.";
             page(StatusCode::UNAUTHORIZED, &form.next, trouble)
         }
     }

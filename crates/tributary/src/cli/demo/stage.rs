@@ -96,7 +96,7 @@ impl Stage {
 
     /// Asks for a sync. Where one is under way by itself, that is it.
     pub async fn sync(&self, provider: &str, kind: Option<JobKind>) -> anyhow::Result<JobId> {
-        let asked = jobs::sync(&self.env, self.tenant_id, self.id(provider)?, kind, "person").await?;
+        let asked = jobs::sync(&self.env, self.tenant_id, self.id(provider)?, kind, "the demonstration").await?;
         match asked.context("the source is gone")? {
             Asked::Started(id) | Asked::Running(id) => Ok(id),
         }
