@@ -1,12 +1,14 @@
 //! Sources as people look at them and act on them: listed, synced, paused, resumed, let go, forgotten. How an account is connected is
 //! [`crate::pull::connect`]'s.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use domain::{Caller, JobId, JobKind, Secret, SourceId, SourceStatus, Transport};
 use store::forgotten::{self, Counted, Subject};
 use store::jobs::{self, Filter, Job, Spend};
-use store::sources::{self, Event, Source, Tone};
+use store::sources::{self, AnySource, Event, Source, Tone};
+use uuid::Uuid;
 
 use crate::act::OrMissing as _;
 use crate::pull::connect::{self, ConnectError};
@@ -20,6 +22,35 @@ const EVENTS: i64 = 50;
 /// The tenant's sources, the oldest first.
 pub async fn list(env: &Env, caller: &Caller) -> Result<Vec<Source>, ActError> {
     Ok(env.db.read(caller, async |tx| sources::list(tx, caller.tenant_id, None).await).await?)
+}
+
+/// The names that several of a tenant's sources have, each with its provider beside it: lists would not tell them apart otherwise.
+#[derive(Debug, Default)]
+pub struct Names(HashMap<Uuid, String>);
+
+impl Names {
+    pub async fn load(env: &Env, caller: &Caller) -> Result<Self, ActError> {
+        let all = env.db.read(caller, async |tx| sources::all(tx).await).await?;
+        Ok(Self::new(env, &all))
+    }
+
+    /// Of these, which are all that there are.
+    pub fn new(env: &Env, all: &[AnySource]) -> Self {
+        let mut n_called: HashMap<&str, usize> = HashMap::new();
+        for source in all {
+            *n_called.entry(&source.name).or_default() += 1;
+        }
+        let alike = all.iter().filter(|source| n_called[source.name.as_str()] > 1);
+        let called = |source: &AnySource| format!("{} ({})", source.name, env.providers.label(&source.provider));
+        Self(alike.map(|source| (source.id, called(source))).collect())
+    }
+
+    /// Writes the name with its provider, if another source has the same.
+    pub fn tell_apart(&self, id: Uuid, name: &mut String) {
+        if let Some(called) = self.0.get(&id) {
+            name.clone_from(called);
+        }
+    }
 }
 
 pub async fn get(env: &Env, caller: &Caller, id: SourceId) -> Result<Source, ActError> {

@@ -7,6 +7,7 @@ use domain::mail::{Correspondent, LeftOut, Place};
 use domain::shown::{bytes, clipped, relative, shown, shown_lines};
 use domain::{Caller, DocumentId, SourceId};
 use engine::mail::reading::{self, Asked, File, Line, WholeLetter};
+use engine::sources::Names;
 use engine::{Config, Env};
 use web::api::search::Moment;
 
@@ -100,18 +101,20 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             if let Some(text) = &client {
                 asked.client = Some(client::id_of(&env, &caller, text).await?);
             }
-            let page = reading::list(&env, &caller, &asked, None, limit).await?;
+            let mut page = reading::list(&env, &caller, &asked, None, limit).await?;
             if args.shared.json {
                 print_json(&web::api::mail::Mail::from(page))?;
                 return Ok(ExitCode::SUCCESS);
             }
+            let names = Names::load(&env, &caller).await?;
+            page.letters.iter_mut().for_each(|line| names.tell_apart(line.source_id, &mut line.source_name));
             let row = |line: &Line| {
                 vec![
                     line.id.to_string(),
                     clipped(&line.head.from.as_ref().map(Correspondent::shown).unwrap_or_default(), 30),
                     clipped(subject(line.head.subject.as_deref()), 50),
                     if line.head.n_files > 0 { line.head.n_files.to_string() } else { String::new() },
-                    clipped(&line.source_name, 30),
+                    clipped(&line.source_name, 50),
                     relative(line.at, now),
                 ]
             };

@@ -6,7 +6,8 @@ use axum::response::IntoResponse;
 use domain::shown::{clipped, counted, number};
 use domain::{DocumentStatus, SourceId};
 use engine::documents;
-use engine::pull::words::facts::type_in_words;
+use engine::pull::words::facts::types_in_words;
+use engine::sources::Names;
 use serde::Deserialize;
 use store::files;
 use store::memory::documents::Wanted;
@@ -75,7 +76,7 @@ pub(crate) async fn show(
         limit: PAGE,
     };
     let is_narrow = query.source.is_some() || query.r#type.is_some() || query.status.is_some();
-    let (listed, next) = documents::list(&app.env, &visitor, wanted).await?;
+    let (mut listed, next) = documents::list(&app.env, &visitor, wanted).await?;
     let loaded = app.env.db.read(&visitor, async |tx| {
         let totals = match is_narrow {
             true => Totals { documents: stored::count(tx, wanted).await?, pending: 0 },
@@ -84,8 +85,11 @@ pub(crate) async fn show(
         let (by_status, has_fields) = (files::by_status(tx).await?, files::all_fields::is_any(tx).await?);
         Ok((totals, stored::types(tx).await?, store::sources::all(tx).await?, by_status, has_fields))
     });
-    let (totals, types, sources, by_status, has_fields) = loaded.await?;
-    let now = app.env.clock.now();
+    let (totals, types, mut sources, by_status, has_fields) = loaded.await?;
+    let names = Names::new(&app.env, &sources);
+    listed.iter_mut().for_each(|one| names.tell_apart(one.source_id, &mut one.source_name));
+    sources.iter_mut().for_each(|source| names.tell_apart(source.id, &mut source.name));
+    let (now, labels) = (app.env.clock.now(), types_in_words(&types));
     html(&DocumentsPage {
         layout: Layout::new(&visitor, now, "Documents", HERE),
         rows: reading::rows(&app, &visitor, &listed, now).await?,
@@ -103,9 +107,10 @@ pub(crate) async fn show(
             .collect(),
         types: types
             .into_iter()
-            .map(|kind| Choice {
+            .zip(labels)
+            .map(|(kind, label)| Choice {
                 is_chosen: query.r#type.as_ref() == Some(&kind),
-                label: clipped(&type_in_words(&kind), 60),
+                label: clipped(&label, 60),
                 value: kind,
             })
             .collect(),

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::shown::clipped;
 use domain::{Caller, DocumentType, ProcessingStatus};
 use engine::pull::words::facts::document_type;
+use engine::sources::Names;
 use store::activities::{self, Flow, Unremembered};
 use store::memory::{Listed, Totals, documents};
 use store::queue::MOST_COUNTED;
@@ -45,9 +46,12 @@ pub(super) async fn load(app: &App, caller: &Caller, span: Span) -> store::Resul
         let flow = activities::flow(tx, at, caller.tenant_id).await?;
         let totals = documents::totals(tx).await?;
         let remembered = documents::newest(tx, NEWEST).await?;
-        Ok((buckets, flow, totals, remembered, activities::unremembered(tx, caller.tenant_id, NEWEST).await?))
+        let on_the_way = activities::unremembered(tx, caller.tenant_id, NEWEST).await?;
+        Ok((buckets, flow, totals, remembered, on_the_way, store::sources::all(tx).await?))
     });
-    let (buckets, flow, totals, remembered, on_the_way) = loaded.await?;
+    let (buckets, flow, totals, mut remembered, on_the_way, sources) = loaded.await?;
+    let names = Names::new(&app.env, &sources);
+    remembered.iter_mut().for_each(|listed| names.tell_apart(listed.source_id, &mut listed.source_name));
     let mut newest: Vec<NewestRow> = remembered.iter().map(|listed| NewestRow::remembered(listed, now)).collect();
     newest.extend(on_the_way.iter().map(|activity| NewestRow::on_the_way(activity, now)));
     newest.sort_by_key(|row| std::cmp::Reverse(row.time));

@@ -8,6 +8,7 @@ use domain::mail::{Correspondent, Place};
 use domain::shown::{clipped, plural};
 use domain::{ClientId, ContactId, DocumentType, SourceId};
 use engine::mail::reading::{self, Asked, Head, Line};
+use engine::sources::Names;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use store::activities::Position;
@@ -101,8 +102,11 @@ impl MailRow {
 
 /// The page of the message that a document is; none for other documents.
 pub(super) fn page_of(document_type: &DocumentType, id: Uuid) -> Option<String> {
-    let is_message = matches!(document_type, DocumentType::Record { kind, .. } if kind == "message");
-    is_message.then(|| format!("{HERE}/{id}"))
+    is_message(document_type).then(|| format!("{HERE}/{id}"))
+}
+
+pub(super) fn is_message(document_type: &DocumentType) -> bool {
+    matches!(document_type, DocumentType::Record { kind, .. } if kind == "message")
 }
 
 /// The subject of a message, or words for none.
@@ -224,8 +228,11 @@ pub(crate) async fn show(
     visitor: Visitor,
     Query(query): Query<MailQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let page = reading::list(&app.env, &visitor, &query.asked(), query.before, PAGE).await?;
-    let mailboxes = reading::mailboxes(&app.env, &visitor).await?;
+    let mut page = reading::list(&app.env, &visitor, &query.asked(), query.before, PAGE).await?;
+    let mut mailboxes = reading::mailboxes(&app.env, &visitor).await?;
+    let names = Names::load(&app.env, &visitor).await?;
+    page.letters.iter_mut().for_each(|line| names.tell_apart(line.source_id, &mut line.source_name));
+    mailboxes.iter_mut().for_each(|mailbox| names.tell_apart(mailbox.id, &mut mailbox.name));
     let (now, chosen_place) = (app.env.clock.now(), query.place());
     let day = |day: Option<NaiveDate>| day.map(|day| day.to_string()).unwrap_or_default();
     html(&MailPage {

@@ -12,6 +12,7 @@ use domain::shown::{capitalised, clipped, counted, number};
 use domain::{ClientId, ContactId, Scope};
 use engine::pull::words::facts::type_in_words;
 use engine::searches::{self, Listed as Saved, SavedSearch};
+use engine::sources::Names;
 use serde::Deserialize;
 use store::files::all_fields;
 use store::memory::{PaperFilters, Sort, Totals, documents};
@@ -133,7 +134,9 @@ pub(crate) async fn show(
     Query(page): Query<PageQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
     let query = SearchQuery { q: query.q.trim().to_owned(), ..query };
-    let known = Known::load(&app, &visitor, &query).await?;
+    let mut known = Known::load(&app, &visitor, &query).await?;
+    let names = Names::new(&app.env, &known.sources);
+    known.sources.iter_mut().for_each(|source| names.tell_apart(source.id, &mut source.name));
     let (now, q) = (app.env.clock.now(), query.q.clone());
     let filters = Fields::new(&query, &known);
     let shown_search = match page.saved.filter(|_| !q.is_empty()) {
@@ -145,8 +148,14 @@ pub(crate) async fn show(
     } else {
         let begun = Instant::now();
         let asked = SearchQuery { k: Some(HITS), facets: Some(true), ..query.clone() };
-        let answer = ask(&app, &visitor, asked).await?;
+        let mut answer = ask(&app, &visitor, asked).await?;
         let millis = begun.elapsed().as_millis();
+        for hit in answer.hits.iter_mut().chain(&mut answer.closest) {
+            names.tell_apart(hit.source_id, &mut hit.source_name);
+        }
+        for facet in answer.facets.iter_mut().flat_map(|facets| &mut facets.sources) {
+            names.tell_apart(facet.value, &mut facet.name);
+        }
         let ids: Vec<Uuid> = answer.hits.iter().chain(&answer.closest).map(|hit| hit.document_id).collect();
         let view = View {
             clients: &clients_of(&app, &visitor, &ids).await?,

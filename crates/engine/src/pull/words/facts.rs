@@ -59,6 +59,25 @@ pub fn type_in_words(spelled: &str) -> String {
     spelled.parse().map_or_else(|_| spelled.to_owned(), |known| document_type(&known))
 }
 
+/// The same of several types. Those that read alike have their origin beside them: "E-mail (Gmail)", "E-mail (activity)".
+pub fn types_in_words(spelled: &[String]) -> Vec<String> {
+    let words: Vec<String> = spelled.iter().map(|spelled| type_in_words(spelled)).collect();
+    let is_shared = |word: &String| words.iter().filter(|other| *other == word).count() > 1;
+    let called = |(word, spelled): (&String, &String)| match origin(spelled).filter(|_| is_shared(word)) {
+        Some(origin) => format!("{word} ({origin})"),
+        None => word.clone(),
+    };
+    words.iter().zip(spelled).map(called).collect()
+}
+
+/// The origin of documents of a type; none for what people add.
+fn origin(spelled: &str) -> Option<&str> {
+    match spelled.split_once('.')? {
+        ("activity", _) => Some("activity"),
+        (provider, _) => Some(ALL.iter().find(|known| known.name == provider).map_or(provider, |known| known.label)),
+    }
+}
+
 /// The word for a code that a provider gives as the value of a fact; a value that is its own word is left as it is.
 pub fn value_in_words(fact: &str, value: &str) -> String {
     ALL.iter().find_map(|provider| (provider.labels.value)(fact, value)).unwrap_or_else(|| value.to_owned())
@@ -146,6 +165,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn types_that_read_alike_are_told_apart() {
+        let types = ["activity.email", "gmail.message", "note", "activity.note", "hubspot.deal"].map(str::to_owned);
+        let words = ["E-mail (activity)", "E-mail (Gmail)", "Note", "Note (activity)", "HubSpot deal"];
+        assert_eq!(types_in_words(&types), words);
+    }
 
     #[test]
     fn facts_come_in_the_order_in_which_people_ask() {
