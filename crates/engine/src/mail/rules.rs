@@ -1,5 +1,6 @@
 //! The rules of a mailbox: listed with what each left out, switched, added, and tried on the letters of the last days.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -51,6 +52,8 @@ pub struct Preview {
     pub would_leave_out: Counted,
     /// Letters that were left out, and that would come in.
     pub would_let_in: Counted,
+    /// Letters that it fits and for which nothing changes, because another rule leaves them out as well: that rule, and how many.
+    pub shared: BTreeMap<String, usize>,
 }
 
 /// Letters: how many, and the latest of them.
@@ -190,9 +193,14 @@ pub async fn preview(
             Ok((rules, processed::past(tx, tenant_id, source_id, since, MOST_TRIED).await?))
         })
         .await?;
-    let tried = with_change(rules, name, change)?;
+    let (tried, changed) = (with_change(rules.clone(), name, change)?, name.to_owned());
+    let mut rules = rules;
+    if rules == tried {
+        // It is so already: told is what would be without it.
+        rules.0.iter_mut().filter(|rule| rule.name == changed).for_each(|rule| rule.is_on = !rule.is_on);
+    }
     // Some thousand letters and some hundred patterns take a while: not on a thread that others wait for.
-    let trying = tokio::task::spawn_blocking(move || tried_on(&tried, past, since));
+    let trying = tokio::task::spawn_blocking(move || tried_on(&rules, &tried, &changed, past, since));
     match tokio::time::timeout(TRY_LIMIT, trying).await {
         Ok(Ok(preview)) => Ok(preview),
         Ok(Err(_)) | Err(_) => Err(ActError::conflict("these rules took too long to try: use fewer patterns")),
@@ -215,15 +223,23 @@ fn with_change(mut rules: Rules, name: &str, change: Change) -> Result<Rules, Ac
     Ok(rules)
 }
 
-fn tried_on(rules: &Rules, past: Vec<Past>, since: DateTime<Utc>) -> Preview {
+/// Compares what the rules say with what they would say. Only what this change alone decides is counted: other rules may have come after the letters.
+fn tried_on(rules: &Rules, tried: &Rules, changed: &str, past: Vec<Past>, since: DateTime<Utc>) -> Preview {
     let is_partial = i64::try_from(past.len()).is_ok_and(|n| n >= MOST_TRIED);
     let mut preview = Preview { since, looked_at: past.len(), is_partial, ..Preview::default() };
     for letter in past.into_iter().filter(|letter| !letter.is_let_in) {
         let Ok(facts) = serde_json::from_value::<Facts>(letter.facts) else { continue };
-        let would_be_out = rules.verdict(&facts).is_some();
-        let counted = match (letter.skip_reason.is_some(), would_be_out) {
-            (false, true) => &mut preview.would_leave_out,
-            (true, false) => &mut preview.would_let_in,
+        let counted = match (letter.skip_reason.is_some(), rules.verdict(&facts), tried.verdict(&facts)) {
+            (false, None, Some(_)) => &mut preview.would_leave_out,
+            (true, Some(_), None) => &mut preview.would_let_in,
+            (_, Some(before), Some(after)) => {
+                let other = [after, before].into_iter().find(|name| *name != changed);
+                let is_shared = tried.named(changed).is_some_and(|rule| rule.conditions.fit(&facts));
+                if let Some(other) = other.filter(|_| is_shared) {
+                    *preview.shared.entry(other.to_owned()).or_default() += 1;
+                }
+                continue;
+            }
             _ => continue,
         };
         counted.letters += 1;

@@ -119,6 +119,17 @@ pub struct RulePreview {
     would_leave_out: CountedLetters,
     /// Letters that were left out. None of them comes in by itself.
     would_let_in: CountedLetters,
+    /// Letters that it fits, and for which nothing changes because another rule leaves them out as well.
+    shared: Vec<SharedLetters>,
+}
+
+/// Letters that two rules leave out.
+#[derive(Serialize, ToSchema)]
+pub struct SharedLetters {
+    /// The other rule.
+    #[schema(example = "bulk")]
+    rule: String,
+    letters: usize,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -156,6 +167,7 @@ impl From<rules::Preview> for RulePreview {
             is_partial: preview.is_partial,
             would_leave_out: preview.would_leave_out.into(),
             would_let_in: preview.would_let_in.into(),
+            shared: preview.shared.into_iter().map(|(rule, letters)| SharedLetters { rule, letters }).collect(),
         }
     }
 }

@@ -29,6 +29,8 @@ struct ConnectPage {
     name: &'static str,
     mark: Mark,
     brings: &'static str,
+    /// Says when changes come in.
+    follows: &'static str,
     /// The reason why the last try failed, and what to do about it; empty: none did.
     trouble: String,
     remedy: Vec<Explained>,
@@ -147,6 +149,12 @@ async fn page(app: &App, visitor: &Visitor, provider: Provider, tried: Tried) ->
         name: provider.label,
         mark: provider.guide.mark,
         brings: provider.brings,
+        follows: match provider.mailbox {
+            Some(_) => {
+                "new mail follows within seconds of its provider telling of it, or within a minute or so where that is not set up"
+            }
+            None => "changes follow every night and whenever you ask",
+        },
         trouble,
         remedy: remedy.map(Explained::from).into_iter().collect(),
         connected,

@@ -36,8 +36,9 @@ pub(super) fn back(address: &str, code: &str) -> Response {
 }
 
 fn with_code(address: &str, code: &str) -> String {
-    let joint = if address.contains('?') { '&' } else { '?' };
-    format!("{address}{joint}done={code}")
+    let (page, part) = address.split_at(address.find('#').unwrap_or(address.len()));
+    let joint = if page.contains('?') { '&' } else { '?' };
+    format!("{page}{joint}done={code}{part}")
 }
 
 #[cfg(test)]
@@ -65,6 +66,7 @@ mod tests {
             with_code("/system/queues/upkeep?state=dead", "retried"),
             "/system/queues/upkeep?state=dead&done=retried"
         );
+        assert_eq!(with_code("/mail#rules", "added"), "/mail?done=added#rules");
         assert_eq!(Tried::Well.back("/x").headers()["location"], "/x?done=well");
     }
 }

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use domain::SourceId;
 use domain::mail::Place;
 use domain::mail::check::CheckState;
+use domain::mail::rules::Conditions;
 use domain::shown::{capitalised, clipped, counted, number, plural};
 use engine::ActError;
 use engine::mail::check::words::{self, Line, Tone};
@@ -19,6 +20,7 @@ use store::queue::MOST_COUNTED;
 use store::sources::Source;
 
 use super::Visitor;
+use super::mailbox_acts::Typed;
 use super::sources::HERE;
 use super::text::When;
 use crate::api::error::ApiError;
@@ -51,6 +53,7 @@ pub(super) struct MailboxPart {
     pub places: Vec<PlaceRow>,
     pub rules: Vec<RuleRow>,
     pub preview: Option<PreviewPart>,
+    pub new: NewRule,
     /// How many were left out, in words.
     pub n_left_out: String,
     pub reasons: Vec<ReasonRow>,
@@ -91,6 +94,13 @@ pub(super) struct RuleRow {
     pub preview: String,
 }
 
+/// A rule that is about to be added: what was typed, and what it would have done.
+pub(super) struct NewRule {
+    pub name: String,
+    pub typed: Typed,
+    pub tried: Option<PreviewPart>,
+}
+
 /// The outcome of switching a rule, had it been done before.
 pub(super) struct PreviewPart {
     pub name: String,
@@ -128,9 +138,11 @@ pub(super) struct LeftOutRow {
 /// The fields that the address of a mailbox's page may have.
 #[derive(Clone, Default, Deserialize)]
 pub(crate) struct MailboxQuery {
-    /// The rule whose switch is tried.
+    /// The rule whose switch is tried; one that is not there yet if conditions are given.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub preview: Option<String>,
+    #[serde(flatten)]
+    pub new: Typed,
     /// Only what this rule left out.
     #[serde(default, deserialize_with = "blank_is_none")]
     pub reason: Option<String>,
@@ -157,9 +169,12 @@ pub(super) async fn load(
     let reasons = left_out::count_by_reason(env, visitor, id).await?;
     let (reason, after) = (query.reason.as_deref(), query.after.as_deref());
     let page = left_out::list(env, visitor, id, reason, after, LEFT_OUT).await?;
-    let preview = match query.preview.as_deref().filter(|_| !is_live) {
-        Some(name) => preview(app, visitor, id, &rules, name, now).await?,
-        None => None,
+    let (preview, new) = match query.preview.as_deref().filter(|_| !is_live) {
+        Some(name) => match query.new.conditions() {
+            Some(conditions) => (None, tried(app, visitor, id, (name, conditions), now).await?),
+            None => (preview(app, visitor, id, &rules, name, now).await?, None),
+        },
+        None => (None, None),
     };
     let href = format!("{HERE}/{id}");
     let of_page = |after: Option<&str>, reason: Option<&str>| {
@@ -185,6 +200,11 @@ pub(super) async fn load(
             .map(|(place, label)| PlaceRow { name: settings::word(*place), label, is_read: places.contains(place) })
             .collect(),
         preview,
+        new: NewRule {
+            name: query.preview.clone().filter(|_| new.is_some()).unwrap_or_default(),
+            typed: query.new.clone(),
+            tried: new,
+        },
         n_left_out: match n {
             0 => "Nothing was left out".into(),
             1 => "1 message was left out".into(),
@@ -223,24 +243,45 @@ async fn preview(
         Err(ActError::Conflict(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let examples = if rule.is_on { &tried.would_let_in.latest } else { &tried.would_leave_out.latest };
-    Ok(Some(PreviewPart {
-        asks: format!("If {} were {}", label(name), if rule.is_on { "off" } else { "on" }),
-        told: told(&tried, !rule.is_on),
-        is_on: rule.is_on,
-        examples: examples
-            .iter()
-            .map(|example| Example {
-                sender: clipped(&example.sender, 80),
-                subject: super::mail::subject(Some(&example.subject)),
-                at: When::new(example.received_at, now),
-            })
-            .collect(),
-        name: name.to_owned(),
-    }))
+    Ok(Some(PreviewPart::new(name, rule.is_on, &tried, now)))
 }
 
-/// The outcome of a preview in words.
+/// The effect that a rule would have had that is not there yet. None: it is refused.
+async fn tried(
+    app: &App,
+    visitor: &Visitor,
+    id: SourceId,
+    (name, conditions): (&str, Conditions),
+    now: DateTime<Utc>,
+) -> Result<Option<PreviewPart>, ApiError> {
+    let new = Change { is_on: Some(true), conditions: Some(conditions) };
+    match rules::preview(&app.env, visitor, id, name, new).await {
+        Ok(tried) => Ok(Some(PreviewPart::new(name, false, &tried, now))),
+        Err(ActError::Conflict(_) | ActError::Invalid(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl PreviewPart {
+    /// `is_on`: it is on now, so that its end is tried.
+    fn new(name: &str, is_on: bool, tried: &Preview, now: DateTime<Utc>) -> Self {
+        let examples = if is_on { &tried.would_let_in.latest } else { &tried.would_leave_out.latest };
+        let example = |example: &rules::Example| Example {
+            sender: clipped(&example.sender, 80),
+            subject: super::mail::subject(Some(&example.subject)),
+            at: When::new(example.received_at, now),
+        };
+        Self {
+            asks: format!("If {} were {}", label(name), if is_on { "off" } else { "on" }),
+            told: told(tried, !is_on),
+            is_on,
+            examples: examples.iter().map(example).collect(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// The outcome of a preview in words: what this rule alone decides, and what it shares with others.
 fn told(tried: &Preview, is_on: bool) -> String {
     let of = |n: usize| number(i64::try_from(n).unwrap_or(i64::MAX));
     let all = match (tried.looked_at, tried.is_partial) {
@@ -248,10 +289,16 @@ fn told(tried: &Preview, is_on: bool) -> String {
         (n, true) => format!("the latest {} messages", of(n)),
         (n, false) => format!("the {} messages of the last 30 days", of(n)),
     };
-    match is_on {
-        true => format!("It would have left out {} of {all}.", of(tried.would_leave_out.letters)),
-        false => format!("{} of {all} would not have been left out.", of(tried.would_let_in.letters)),
-    }
+    let decided = match (is_on, tried.would_leave_out.letters, tried.would_let_in.letters) {
+        (true, 0, _) | (false, _, 0) => format!("Nothing would have changed for {all}."),
+        (true, n, _) => format!("It would have left out {} of {all}.", of(n)),
+        (false, _, n) => format!("{} of {all} would have come in.", of(n)),
+    };
+    let shared = tried.shared.iter().map(|(rule, n)| match n {
+        1 => format!(" It fits 1 that {} leaves out as well.", label(rule)),
+        n => format!(" It fits {} that {} leaves out as well.", of(*n), label(rule)),
+    });
+    shared.fold(decided, |told, one| told + &one)
 }
 
 /// The name of a rule, as people read it.
@@ -332,6 +379,8 @@ impl LeftOutRow {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use engine::mail::rules::Counted;
 
     use super::*;
@@ -345,9 +394,15 @@ mod tests {
             is_partial: false,
             would_leave_out: counted(12),
             would_let_in: counted(3),
+            shared: BTreeMap::new(),
         };
         assert_eq!(told(&tried, true), "It would have left out 12 of the 340 messages of the last 30 days.");
-        assert_eq!(told(&tried, false), "3 of the 340 messages of the last 30 days would not have been left out.");
+        assert_eq!(told(&tried, false), "3 of the 340 messages of the last 30 days would have come in.");
+        let shared = Preview { would_let_in: counted(0), shared: [("bulk".to_owned(), 2)].into(), ..tried.clone() };
+        assert_eq!(
+            told(&shared, false),
+            "Nothing would have changed for the 340 messages of the last 30 days. It fits 2 that bulk leaves out as well."
+        );
         let many = Preview { looked_at: 5_000, is_partial: true, ..tried };
         assert_eq!(told(&many, true), "It would have left out 12 of the latest 5,000 messages.");
         assert!(told(&Preview::default(), true).starts_with("No message came"));

@@ -1,7 +1,9 @@
 //! The acts on a mailbox that its page offers: count its days, fetch what differs, choose its places, switch its rules, let in what they left out.
 
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse as _, Response};
 use chrono::NaiveDate;
 use domain::mail::Place;
 use domain::mail::rules::Conditions;
@@ -11,6 +13,7 @@ use engine::failures::Again;
 use engine::mail::left_out::{self, LetInAll};
 use engine::mail::rules::{self, Change};
 use engine::mail::{check, settings};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -98,15 +101,22 @@ pub(crate) struct RuleForm {
     action: String,
     #[serde(default)]
     name: String,
+    #[serde(flatten)]
+    typed: Typed,
+}
+
+/// The conditions of a rule, as a person types them.
+#[derive(Clone, Default, Deserialize)]
+pub(crate) struct Typed {
     /// Addresses, domains or patterns, with commas or spaces between them.
     #[serde(default)]
-    senders: String,
+    pub senders: String,
     /// Words of subjects, with commas between them.
     #[serde(default)]
-    subjects: String,
+    pub subjects: String,
     /// Also messages with files.
     #[serde(default)]
-    files: Option<String>,
+    pub files: Option<String>,
 }
 
 /// Switches a rule, adds one of the mailbox's own, or removes one.
@@ -122,24 +132,40 @@ pub(crate) async fn rules(
         "on" => rules::set(env, &caller, id, &form.name, switch(true)).await.map(|()| Flash::RuleOn),
         "off" => rules::set(env, &caller, id, &form.name, switch(false)).await.map(|()| Flash::RuleOff),
         "remove" => rules::remove(env, &caller, id, &form.name).await.map(|()| Flash::RuleRemoved),
-        "add" => {
-            let Some(conditions) = form.conditions() else {
-                return Ok(Flash::NoRule.back(&format!("{HERE}/{id}")));
+        "try" | "add" => {
+            let here = format!("{HERE}/{id}");
+            let name = form.name.trim();
+            let Some(conditions) = form.typed.conditions().filter(|_| !name.is_empty()) else {
+                return Ok(Flash::NoRule.back(&format!("{here}#rules")));
             };
+            if rules::list(env, &caller, id).await?.iter().any(|line| line.rule.name == name) {
+                return Ok(Flash::RuleExists.back(&format!("{here}#rules")));
+            }
+            if form.action == "try" {
+                return Ok((StatusCode::SEE_OTHER, [(LOCATION, form.typed.tried_at(&here, name))]).into_response());
+            }
             let new = Change { is_on: Some(true), conditions: Some(conditions) };
             rules::set(env, &caller, id, &form.name, new).await.map(|()| Flash::RuleAdded)
         }
         _ => return Err(ApiError::NotFound("page")),
     };
     match done {
-        Err(ActError::Invalid(_)) => Ok(Flash::NoRule.back(&format!("{HERE}/{id}"))),
+        Err(ActError::Invalid(_)) => Ok(Flash::NoRule.back(&format!("{HERE}/{id}#rules"))),
         done => back(id, done),
     }
 }
 
-impl RuleForm {
+impl Typed {
+    /// The page that tells what such a rule would have done.
+    fn tried_at(&self, here: &str, name: &str) -> String {
+        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let files = self.files.as_ref().map(|_| "&files=1").unwrap_or_default();
+        let (name, senders, subjects) = (encoded(name), encoded(&self.senders), encoded(&self.subjects));
+        format!("{here}?preview={name}&senders={senders}&subjects={subjects}{files}#new-rule")
+    }
+
     /// The conditions that were typed. None: neither a sender nor a subject, which would leave everything out.
-    fn conditions(&self) -> Option<Conditions> {
+    pub fn conditions(&self) -> Option<Conditions> {
         let senders: Vec<String> = self
             .senders
             .split([',', ';', ' ', '\n'])
@@ -183,7 +209,8 @@ pub(crate) async fn let_in(
     let done = match (form.message_id, form.reason) {
         (Some(message), _) => left_out::let_in(env, &caller, id, &message).await.map(|()| Flash::LetIn),
         (None, Some(reason)) => left_out::let_in_all(env, &caller, id, &reason).await.map(|all| match all {
-            LetInAll { left: 0, .. } => Flash::LetIn,
+            LetInAll { asked: 1, left: 0 } => Flash::LetIn,
+            LetInAll { left: 0, .. } => Flash::LetInAll,
             LetInAll { .. } => Flash::LetInSome,
         }),
         (None, None) => return Err(ApiError::NotFound("page")),
@@ -195,7 +222,7 @@ pub(crate) async fn let_in(
 fn back(id: SourceId, done: Result<Flash, ActError>) -> Result<Response, ApiError> {
     let here = format!("{HERE}/{id}");
     match done {
-        Ok(flash) => Ok(flash.back(&here)),
+        Ok(flash) => Ok(flash.back(&format!("{here}{}", flash.part().unwrap_or_default()))),
         Err(ActError::Conflict(_)) => Ok(Flash::NotNow.back(&here)),
         Err(error) => Err(error.into()),
     }
@@ -207,13 +234,8 @@ mod tests {
 
     #[test]
     fn a_rule_that_would_leave_everything_out_is_none() {
-        let form = |senders: &str, subjects: &str| RuleForm {
-            action: "add".into(),
-            name: "x".into(),
-            senders: senders.into(),
-            subjects: subjects.into(),
-            files: None,
-        };
+        let form =
+            |senders: &str, subjects: &str| Typed { senders: senders.into(), subjects: subjects.into(), files: None };
         assert_eq!(form(" , ", "\n").conditions(), None);
         let conditions = form("shop.example, no-reply@*", "Weekly report, Digest").conditions().expect("conditions");
         assert_eq!(conditions.senders, ["shop.example", "no-reply@*"]);

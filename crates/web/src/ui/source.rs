@@ -49,10 +49,12 @@ const EVENTS: i64 = 20;
 #[template(path = "source.html")]
 struct SourcePage {
     layout: Layout,
-    flash: &'static str,
+    flash: Flash,
     card: SourceCard,
     facts: Vec<(&'static str, String)>,
     times: Vec<(&'static str, When)>,
+    /// Says what is chosen there.
+    cadence_label: String,
     cadences: Vec<Cadence>,
     /// The acts that a person may do now.
     can: Can,
@@ -141,6 +143,8 @@ flashes! {
         RuleRemoved = "rule-removed": "It was removed. What it has left out stays out until you let it in.",
         NoRule = "no-rule": "Nothing was added: a rule has a name, and names senders or words of a subject.",
         LetIn = "let-in": "It is let in, and read in a moment. No rule is asked about it any more.",
+        RuleExists = "rule-exists": "Nothing was added: a rule has that name already.",
+        LetInAll = "let-in-all": "They are let in, and read in a moment. No rule is asked about them any more.",
         LetInSome = "let-in-some": "The latest 500 are let in. Ask for the others once these have come.",
         NotNow = "not-now": "Nothing was done: the mailbox is not read now, or that is not possible for it.",
         Moved = "moved": "It had changed meanwhile, so nothing was done. This is how it is now.",
@@ -177,9 +181,13 @@ pub(crate) async fn show(
     let failures: Vec<FailureRow> = failed.iter().map(|failure| FailureRow::new(failure, now)).collect();
     html(&SourcePage {
         layout: Layout::new(&visitor, now, format!("{} · Accounts", clipped(&source.name, 60)), HERE),
-        flash: query.done.in_words(),
+        flash: query.done,
         facts: facts(&app.env, source),
         times: times(source, now),
+        cadence_label: match changes(&app.env, source) {
+            Some(_) => format!("How often it is asked while {} does not tell of changes", card.provider),
+            None => "How often it is synced".into(),
+        },
         cadences: cadences(source),
         can: Can::new(&app, source),
         forgets: engine::forgetting::counted(&counted),
@@ -197,6 +205,19 @@ pub(crate) async fn show(
         csrf: visitor.csrf(),
         card,
     })
+}
+
+impl Flash {
+    /// The part of a mailbox's page that says it, where that is not the head: it is far down.
+    pub fn part(self) -> Option<&'static str> {
+        match self {
+            Self::RuleOn | Self::RuleOff | Self::RuleAdded | Self::RuleRemoved | Self::NoRule | Self::RuleExists => {
+                Some("#rules")
+            }
+            Self::LetIn | Self::LetInAll | Self::LetInSome => Some("#left-out"),
+            _ => None,
+        }
+    }
 }
 
 impl Can {
@@ -223,19 +244,22 @@ fn facts(env: &Env, source: &Source) -> Vec<(&'static str, String)> {
     let account =
         source.account.as_deref().filter(|account| *account != source.name && source.transport != Transport::Fixtures);
     let account = account.map(|account| ("Account", clipped(account, 100)));
-    let every = ("Synced every", interval(source.sync_every_secs as i64));
-    let changes = changes(env, source).map(|changes| ("Changes", changes));
-    account.into_iter().chain([("Read", read_by(source).to_owned()), every]).chain(changes).collect()
+    let changes = match changes(env, source) {
+        Some(changes) => ("Changes", changes),
+        None => ("Synced every", interval(source.sync_every_secs as i64)),
+    };
+    account.into_iter().chain([("Read", read_by(source).to_owned()), changes]).collect()
 }
 
 fn times(source: &Source, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
+    let until = until(source, now);
     let times = [
         ("Connected", Some(source.created_at)),
         ("Last synced", source.last_successful_sync_at),
-        ("Next sync", next_sync(source, now)),
+        (if until.is_some() { "Next sync, at the latest" } else { "Next sync" }, next_sync(source, now)),
         ("Token valid until", source.token_expires_at),
-        ("Told of changes until", until(source, now).map(|(until, _)| until)),
-        ("Renewed next", until(source, now).and_then(|(_, renewal)| renewal)),
+        ("Told of changes until", until.map(|(until, _)| until)),
+        ("Renewed next", until.and_then(|(_, renewal)| renewal)),
         ("Last notice", source.last_notice_at),
     ];
     times.into_iter().filter_map(|(label, at)| Some((label, When::new(at?, now)))).collect()

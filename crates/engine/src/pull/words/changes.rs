@@ -25,7 +25,10 @@ fn told(who: &str, source: &Source, way: &Way, now: DateTime<Utc>, silence: Dura
     let every = spelled(Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default());
     match way {
         _ if is_heard(source, now) => {
-            format!("{who} tells of changes; it is asked all the same after {} of silence", spelled(silence))
+            let silence = spelled(silence);
+            format!(
+                "{who} tells of changes; after {silence} without a word it is asked, and every {every} while it does not tell"
+            )
         }
         Way::Missing(setting) => {
             format!("{who} is asked for changes every {every}; it cannot tell of them while {setting} is not set")

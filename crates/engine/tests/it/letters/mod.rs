@@ -492,6 +492,17 @@ async fn a_rule_is_tried_on_the_letters_of_the_last_days() {
         ("the shop", true, false)
     );
     assert!(listed[0].changed.as_ref().is_some_and(|(by, _)| by == &caller.key_name));
+    // What one rule does is not said of another: it is neither blamed for letters that the shop's rule fits, nor praised for those that this leaves out.
+    let on = Change { is_on: Some(true), conditions: None };
+    let tried = rules::preview(env, caller, id, "bulk", on.clone()).await.expect("a preview");
+    assert_eq!((tried.would_leave_out.letters, tried.would_let_in.letters, tried.shared.len()), (0, 0, 0));
+    let tried = rules::preview(env, caller, id, "the shop", on).await.expect("a preview");
+    assert_eq!(tried.would_leave_out.letters, 1, "of a rule that is on it is told what it adds");
+    let sales = Conditions { subjects: vec!["Sale".into()], ..Conditions::default() };
+    rules::set(env, caller, id, "sales", Change { is_on: None, conditions: Some(sales) }).await.expect("added");
+    let tried = rules::preview(env, caller, id, "bulk", off.clone()).await.expect("a preview");
+    assert_eq!((tried.would_let_in.letters, tried.shared), (0, [("sales".to_owned(), 1)].into()));
+    rules::remove(env, caller, id, "sales").await.expect("removed");
     let bulk = listed.iter().find(|line| line.rule.name == "bulk").expect("a shipped rule");
     assert_eq!((bulk.n_left_out, bulk.changed.is_none()), (1, true));
 

@@ -23,7 +23,10 @@ async fn a_mailbox_is_told_of_soon_after_it_is_connected_and_its_secret_is_store
     let micros = |at: chrono::DateTime<chrono::Utc>| at.timestamp_micros(); // the database keeps no more
     assert_eq!(source.subscription_expires_at.map(micros), Some(micros(made[0].expires_at)));
     let told = changes(&p.t.world.env, &source).expect("words");
-    assert_eq!(told, "Pigeon tells of changes; it is asked all the same after 1h of silence");
+    assert_eq!(
+        told,
+        "Pigeon tells of changes; after 1h without a word it is asked, and every 1m while it does not tell"
+    );
     assert_eq!(p.pushed(id).await.len(), 1, "what changed before it was told of is read");
 
     // Renewed long before it ends, once.

@@ -161,10 +161,12 @@ fn print_preview(tried: rules::Preview, is_json: bool) -> anyhow::Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     println!("of {} messages of the last 30 days:", tried.looked_at);
-    for (what, Counted { letters, latest }) in [
-        ("would have been left out", tried.would_leave_out),
-        ("that were left out would have come in", tried.would_let_in),
-    ] {
+    for (rule, letters) in &tried.shared {
+        println!("{letters} it fits, and {} leaves them out as well", clipped(rule, 40));
+    }
+    for (what, Counted { letters, latest }) in
+        [("would have been left out", tried.would_leave_out), ("would have come in", tried.would_let_in)]
+    {
         println!("{letters} {what}");
         for letter in latest {
             println!("  {}  {}", clipped(&letter.sender, 40), clipped(&letter.subject, 60));

@@ -79,6 +79,7 @@ pub async fn show(env: &Env, caller: &Caller, text: &str, is_json: bool) -> anyh
     let (jobs, _) = engine::jobs::list(env, caller, filter).await?;
     let (failures, n_failures) = engine::failures::list(env, caller, id, FAILURES).await?;
     let now = env.clock.now();
+    let changes = changes(env, &source);
     let by_type: Vec<String> = counts.iter().map(|(kind, n)| format!("{} {}", number(*n), shown(kind))).collect();
     let facts = [
         ("id", source.id.to_string()),
@@ -89,9 +90,15 @@ pub async fn show(env: &Env, caller: &Caller, text: &str, is_json: bool) -> anyh
         ("documents", if by_type.is_empty() { "none".into() } else { by_type.join(", ") }),
         ("connected", relative(source.created_at, now)),
         ("synced", source.last_successful_sync_at.map_or_else(|| "never".into(), |at| relative(at, now))),
-        ("every", cadence::spelled(Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default())),
+        (
+            "every",
+            match changes {
+                Some(_) => String::new(), // they say so themselves
+                None => cadence::spelled(Duration::try_from_secs_f64(source.sync_every_secs).unwrap_or_default()),
+            },
+        ),
         ("next sync", next_sync(&source, now).map(|at| relative(at, now)).unwrap_or_default()),
-        ("changes", changes(env, &source).unwrap_or_default()),
+        ("changes", changes.clone().unwrap_or_default()),
         ("told until", until(&source, now).map(|(until, _)| relative(until, now)).unwrap_or_default()),
         ("renewed", until(&source, now).and_then(|(_, at)| Some(relative(at?, now))).unwrap_or_default()),
         ("notice", source.last_notice_at.map(|at| relative(at, now)).unwrap_or_default()),
