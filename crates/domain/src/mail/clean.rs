@@ -262,9 +262,14 @@ impl<F: Fn(&str) -> Option<String>> Page<F> {
             "img" => Some(value_of("src").and_then(|source| self.picture_at(&source))),
             _ => None,
         };
-        let is_missing = matches!(source, Some(None));
-        if is_missing && value_of("alt").is_none_or(|alt| alt.trim().is_empty()) {
-            return; // such as a picture that tells its sender that it was seen
+        if matches!(source, Some(None)) {
+            // Without words it is such as tells its sender that it was seen.
+            if let Some(words) = value_of("alt").filter(|alt| !alt.trim().is_empty()) {
+                self.out.push_str("<i class=\"picture\">");
+                escape(&mut self.out, &words);
+                self.out.push_str("</i>");
+            }
+            return;
         }
         self.out.push('<');
         self.out.push_str(name);
@@ -281,8 +286,6 @@ impl<F: Fn(&str) -> Option<String>> Page<F> {
                         self.attribute("rel", "noopener noreferrer nofollow");
                     }
                 }
-                // Its words stand in its place, as long as they are.
-                "width" | "height" | "style" if is_missing => {}
                 "style" => self.attribute("style", &harmless(value)),
                 _ if KEPT.contains(&known) => self.attribute(known, value),
                 _ => {}
@@ -395,12 +398,15 @@ mod tests {
                 "<img src='cid:logo@acme' alt=Acme width=90>",
                 "<img src=\"data:image/png;base64,AAAA\" alt=\"Acme\" width=\"90\">",
             ),
-            ("<img src='cid:other' alt='A river' width=900 style='width: 900px'>", "<img alt=\"A river\">"),
+            ("<img src='cid:other' alt='A river' width=900 style='width: 900px'>", "<i class=\"picture\">A river</i>"),
             ("<img src='https://spy.test/1.gif' width=1 height=1>", ""),
-            ("<img src='//spy.test/1.gif' srcset='https://spy.test/2.gif' alt='Sale!'>", "<img alt=\"Sale!\">"),
+            (
+                "<img src='//spy.test/1.gif' srcset='https://spy.test/2.gif' alt='Sale!'>",
+                "<i class=\"picture\">Sale!</i>",
+            ),
             ("<img src='data:image/gif;base64,R0lGODlh'>", "<img src=\"data:image/gif;base64,R0lGODlh\">"),
-            ("<img src='data:image/svg+xml;base64,PHN2Zz4=' alt=x>", "<img alt=\"x\">"),
-            ("<img src='data:image/png;base64,\" onerror=1' alt=x>", "<img alt=\"x\">"),
+            ("<img src='data:image/svg+xml;base64,PHN2Zz4=' alt=x>", "<i class=\"picture\">x</i>"),
+            ("<img src='data:image/png;base64,\" onerror=1' alt=x>", "<i class=\"picture\">x</i>"),
         ] {
             assert_eq!(clean(html), expected, "of {html}");
         }
@@ -483,7 +489,7 @@ mod tests {
         let letter = "<img src=c&#105;d:logo alt=x>".repeat(50_000);
         let out = cleaned(&letter, |_| Some(format!("data:image/png;base64,{}", "A".repeat(1_000_000))));
         assert!(out.len() < MOST_PICTURE_BYTES + MOST_BYTES, "{}", out.len());
-        assert_eq!((out.matches("src=").count(), out.matches("<img").count()), (15, 50_000));
+        assert_eq!((out.matches("<img src=").count(), out.matches("<i class=").count()), (15, 50_000 - 15));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::Env;
 
+/// The beginning of the name of a file's document.
+pub(super) const PREFIX: &str = "attachment:";
 /// The largest file whose text is read at once.
 const MOST_TEXT_BYTES: usize = 2 << 20;
 /// The longest name of a part that makes a document's name.
@@ -21,7 +23,7 @@ pub(super) fn is_kept(file: &Attachment) -> bool {
 
 /// The name of a file's document.
 pub(super) fn name(message_id: &str, file: &Attachment) -> String {
-    format!("attachment:{message_id}/{}", file.part)
+    format!("{PREFIX}{message_id}/{}", file.part)
 }
 
 /// The metadata of a file's document: that of its letter, and what the file is.

@@ -13,6 +13,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use store::contacts;
 use store::mail::reading::{self, FileDocument, Filter, InThread, Known, Listed, Position, Stored, Wanted};
+use store::memory::Document;
 use store::sources::Source;
 use uuid::Uuid;
 
@@ -239,12 +240,28 @@ pub async fn conversation(env: &Env, caller: &Caller, id: DocumentId) -> Result<
     let is_cut = i64::try_from(newest.len()).is_ok_and(|n| n > MOST_IN_THREAD);
     newest.truncate(usize::try_from(MOST_IN_THREAD).unwrap_or(usize::MAX));
     let mut letters: Vec<Message> = newest.into_iter().rev().map(Message::from).collect();
+    put_answers_last(&mut letters);
     let (source_id, source_name) = (stored.document.source_id, stored.document.source_name.clone());
     // Without a conversation, or deleted: the others are shown all the same.
     if letters.is_empty() && stored.document.deleted_at.is_none() {
         letters.push(Message::from(stored));
     }
     Ok(Conversation { source_id, source_name, letters, is_cut })
+}
+
+/// Puts letters of one second into the order of their answers: each after those that its head names.
+fn put_answers_last(letters: &mut [Message]) {
+    for run in letters.chunk_by_mut(|one, next| one.line.at.timestamp() == next.line.at.timestamp()) {
+        for place in 0..run.len() {
+            let rest = &run[place..];
+            let answers = |one: &Message| {
+                let ids = rest.iter().filter_map(|other| other.letter.internet_message_id.as_ref());
+                ids.into_iter().any(|id| one.letter.references.contains(id))
+            };
+            let next = rest.iter().position(|one| !answers(one)).unwrap_or(0);
+            run[place..=place + next].rotate_right(1);
+        }
+    }
 }
 
 /// One of the caller's letters, also one that is deleted.
@@ -273,6 +290,45 @@ pub async fn whole(env: &Env, caller: &Caller, id: DocumentId) -> Result<WholeLe
     let files = files.map(|(file, name)| File { attachment: file.clone(), document: by_name.remove(&name) }).collect();
     let people = people(env, caller, &letter).await?;
     Ok(WholeLetter { stored, letter, files, people, n_in_thread, n_embedded })
+}
+
+/// The documents that came with a document in one message.
+#[derive(Clone, Debug, Default)]
+pub struct CameWith {
+    /// The letter of a file.
+    pub letter: Option<Named>,
+    /// The files of a letter that are documents.
+    pub files: Vec<Named>,
+}
+
+/// A document, and its subject or its name.
+#[derive(Clone, Debug)]
+pub struct Named {
+    pub id: Uuid,
+    pub name: Option<String>,
+}
+
+/// Finds the letter that a file came with, or the files of a letter; neither for other documents.
+pub async fn came_with(env: &Env, caller: &Caller, document: &Document) -> Result<CameWith, ActError> {
+    let source_id = SourceId(document.source_id);
+    if document.external_id.starts_with(PREFIX) {
+        let letter = letter_of(document.raw_payload.as_ref());
+        let names = names_of_files(&document.external_id, &letter);
+        if names.is_empty() {
+            return Ok(CameWith::default());
+        }
+        let found = env.db.read(caller, async |tx| reading::files(tx, source_id, &names).await).await?;
+        let files = letter.files.iter().zip(&names).filter_map(|(file, name)| {
+            let document = found.iter().find(|document| document.external_id == *name && !document.is_deleted)?;
+            Some(Named { id: document.id, name: file.name.clone() })
+        });
+        return Ok(CameWith { letter: None, files: files.collect() });
+    }
+    let Some(name) = document.external_id.strip_prefix(super::files::PREFIX) else { return Ok(CameWith::default()) };
+    // Both the id of a message and the part of a file may have slashes.
+    let letters: Vec<String> = name.match_indices('/').map(|(at, _)| format!("{PREFIX}{}", &name[..at])).collect();
+    let found = env.db.read(caller, async |tx| reading::letter_named(tx, source_id, &letters).await).await?;
+    Ok(CameWith { letter: found.map(|(id, name)| Named { id, name }), files: Vec::new() })
 }
 
 /// The HTML of one of the caller's letters, without anything that runs or that loads something; pictures that are part of the letter and kept are in
@@ -444,6 +500,39 @@ mod tests {
         );
         assert_eq!(of(json!({ "name": "Ann", "address": "ann@acme.test" })), ["Ann <ann@acme.test>"]);
         assert_eq!((of(json!(null)), of(json!(" ")), of(json!(7))), (vec![], vec![], vec![]));
+    }
+
+    #[test]
+    fn answers_of_the_same_second_follow_what_they_answer() {
+        let message = |id: &str, secs: i64, references: &[&str]| Message {
+            line: Line {
+                id: Uuid::nil(),
+                source_id: Uuid::nil(),
+                source_name: String::new(),
+                thread_id: None,
+                head: Head::default(),
+                snippet: String::new(),
+                is_pending: false,
+                at: DateTime::from_timestamp(secs, 0).expect("a time"),
+            },
+            letter: Letter {
+                internet_message_id: Some(id.to_owned()),
+                references: references.iter().map(|id| (*id).to_owned()).collect(),
+                ..Letter::default()
+            },
+        };
+        let mut letters = [
+            message("before", 1, &["late"]),
+            message("question", 2, &[]),
+            message("thanks", 2, &["question", "answer"]),
+            message("answer", 2, &["question"]),
+            message("late", 3, &[]),
+            message("this", 4, &["that"]),
+            message("that", 4, &["this"]),
+        ];
+        put_answers_last(&mut letters);
+        let ids: Vec<&str> = letters.iter().filter_map(|one| one.letter.internet_message_id.as_deref()).collect();
+        assert_eq!(ids, ["before", "question", "answer", "thanks", "late", "this", "that"]);
     }
 
     #[test]

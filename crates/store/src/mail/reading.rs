@@ -304,6 +304,22 @@ pub async fn files(conn: &mut PgConnection, source_id: SourceId, external_ids: &
     .await?)
 }
 
+/// Finds the letter that has one of these names at its source, and its subject.
+pub async fn letter_named(
+    conn: &mut PgConnection,
+    source_id: SourceId,
+    external_ids: &[String],
+) -> Result<Option<(Uuid, Option<String>)>> {
+    Ok(sqlx::query_as(
+        "select id, title from public.source_documents
+         where source_id = $1 and external_id = any($2) and document_type like '%.message' and deleted_at is null limit 1",
+    )
+    .bind(source_id.0)
+    .bind(external_ids)
+    .fetch_optional(conn)
+    .await?)
+}
+
 /// Finds the contacts and clients that have these addresses, in a session of the service. Addresses of strangers are left out.
 pub async fn people(conn: &mut PgConnection, tenant_id: TenantId, addresses: &[String]) -> Result<Vec<Known>> {
     let sql = include_str!("../sql/letters_people.sql");

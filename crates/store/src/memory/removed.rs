@@ -127,12 +127,14 @@ pub struct Removed {
     pub document_type: DocumentType,
     pub removed_at: DateTime<Utc>,
     pub removed_by: String,
+    /// When it was made at its source, such as when a letter came in.
+    pub made_at: Option<DateTime<Utc>>,
 }
 
 /// Lists the caller's documents that a person deleted, the latest first.
 pub async fn list(conn: &mut PgConnection, limit: i64) -> Result<Vec<Removed>> {
     Ok(sqlx::query_as(
-        "select d.id, d.source_id, s.name as source_name, d.external_id, d.document_type, d.removed_at, d.removed_by
+        "select d.id, d.source_id, s.name as source_name, d.external_id, d.document_type, d.removed_at, d.removed_by, d.source_created_at as made_at
          from public.source_documents d join public.connected_sources s on s.tenant_id = d.tenant_id and s.id = d.source_id
          where d.removed_at is not null order by d.removed_at desc, d.id desc limit $1",
     )

@@ -8,10 +8,12 @@ use domain::{DocumentId, Scope};
 use engine::pull::words::facts::document_type;
 use engine::{ActError, documents};
 use serde::Deserialize;
+use store::memory::removed::Removed;
 use uuid::Uuid;
 
 use super::flash::flashes;
 use super::layout::Layout;
+use super::mail::is_message;
 use super::text::When;
 use super::{Posted, Visitor, html};
 use crate::api::error::ApiError;
@@ -43,6 +45,8 @@ struct DeletedPage {
 struct Row {
     id: String,
     name: String,
+    /// When it was made at its source: all that tells one letter from another.
+    made: Option<When>,
     kind: String,
     source: String,
     by: String,
@@ -69,7 +73,8 @@ pub(crate) async fn show(
             .iter()
             .map(|removed| Row {
                 id: removed.id.to_string(),
-                name: clipped(&removed.external_id, 120),
+                name: name(removed),
+                made: removed.made_at.map(|at| When::new(at, now)),
                 kind: clipped(&document_type(&removed.document_type), 60),
                 source: clipped(&removed.source_name, 60),
                 by: clipped(&removed.removed_by, 60),
@@ -79,6 +84,17 @@ pub(crate) async fn show(
         may_act: visitor.may(Scope::Write) && !visitor.csrf().is_empty(),
         csrf: visitor.csrf(),
     })
+}
+
+/// The words for what was deleted. The name of a letter, or of its file, is a code of its provider's, and its subject is gone.
+fn name(removed: &Removed) -> String {
+    if is_message(&removed.document_type) {
+        return "A message".into();
+    }
+    match removed.external_id.starts_with("attachment:") {
+        true => "A file of a message".into(),
+        false => clipped(&removed.external_id, 120),
+    }
 }
 
 #[derive(Deserialize)]

@@ -11,6 +11,7 @@ use domain::text::has_nul;
 use domain::{ActivityId, BlobKey, DocumentId, DocumentType, ProcessingStatus, Scope, hex};
 use engine::documents::{self, Chunk, WholeDocument};
 use engine::files;
+use engine::mail::reading::{Named, came_with};
 use engine::pull::words::facts::document_type;
 use serde_json::Value;
 use store::activities::{self, Activity, Attached, Payload};
@@ -22,6 +23,7 @@ use super::fields::{self, FieldLine};
 use super::file::{self, FilePart, PagesPart};
 use super::file_acts::ShownQuery;
 use super::layout::Layout;
+use super::mail::subject;
 use super::marked::MarkQuery;
 use super::text::{Badge, When};
 use super::{Visitor, html, reading};
@@ -59,7 +61,7 @@ struct DocumentPage {
     mail: Option<String>,
     /// The page of the client that it is a record of.
     client: Option<String>,
-    /// The activity that it came with, and that one's document if it is there.
+    /// The message that it came with; or the activity, and that one's document if it is there.
     came_with: Vec<Link>,
     /// The documents of the files that came with it.
     files: Vec<Link>,
@@ -255,7 +257,16 @@ async fn load_related(app: &App, visitor: &Visitor, document: &Document) -> Resu
         return Ok((links, Vec::new()));
     }
     let Some(id) = ActivityId::from_external_id(&document.external_id).filter(|_| is_activity(document)) else {
-        return Ok(Default::default());
+        let of_mail = came_with(&app.env, visitor, document).await?;
+        let letter = of_mail.letter.map(|letter| Link {
+            name: subject(letter.name.as_deref()),
+            href: format!("{}/{}", super::mail::HERE, letter.id),
+        });
+        let file = |file: Named| Link {
+            name: clipped(file.name.as_deref().unwrap_or("(no name)"), 120),
+            href: format!("/documents/{}", file.id),
+        };
+        return Ok((letter.into_iter().collect(), of_mail.files.into_iter().map(file).collect()));
     };
     let attached = app.env.db.read(visitor, async |tx| activities::attached(tx, tenant_id, id).await).await?;
     let link = |one: &Attached| {
@@ -425,8 +436,10 @@ pub(super) fn steps(
     if let Some(activity) = activity {
         steps.push(agent_step(activity, now));
     }
-    if document.revision > 1 {
-        let what = format!("Its text was written {} times", number(document.revision.into()));
+    // A deletion is a revision, too.
+    let n_written = document.revision - i32::from(document.deleted_at.is_some());
+    if n_written > 1 {
+        let what = format!("Its text was written {} times", number(n_written.into()));
         steps.push(step("done", what, Some(document.updated_at)));
     }
     if let Some(at) = document.removed_at {

@@ -51,8 +51,8 @@ struct MessagePage {
     text: String,
     quoted: String,
     signature: String,
-    /// The address of its HTML.
-    frame: Option<String>,
+    /// The address of its HTML, and the style sheet's word for how high that is.
+    frame: Option<(String, &'static str)>,
     files: Vec<FileRow>,
     headers: Vec<(String, String)>,
     /// Its document's page, and the original.
@@ -94,8 +94,11 @@ pub(crate) async fn show(
     let now = app.env.clock.now();
     let (badge, story) = state(&whole.stored.document);
     let (document, letter) = (&whole.stored.document, &whole.letter);
-    let subject = subject(letter.subject.as_deref().or(document.title.as_deref()));
     let is_deleted = document.deleted_at.is_some();
+    let subject = match is_deleted {
+        true => "Deleted message".to_owned(),
+        false => subject(letter.subject.as_deref().or(document.title.as_deref())),
+    };
     let text = |text: Option<&str>| shown_lines(&cut(text.unwrap_or_default().trim_matches('\n'), MOST_TEXT_CHARS));
     let page = MessagePage {
         layout: Layout::new(&visitor, now, subject.clone(), HERE),
@@ -113,7 +116,7 @@ pub(crate) async fn show(
         text: text(Some(&letter.text)),
         quoted: text(letter.quoted.as_deref()),
         signature: text(letter.signature.as_deref()),
-        frame: letter.html.as_ref().map(|_| format!("{HERE}/{id}/html")),
+        frame: letter.html.as_deref().map(|body| (format!("{HERE}/{id}/html"), height(body))),
         files: whole.files.iter().enumerate().map(|(nth, file)| FileRow::new(id, nth, file)).collect(),
         headers: letter.headers.iter().map(|(name, value)| (clipped(name, 80), clipped(value, 2_000))).collect(),
         document: format!("/documents/{id}"),
@@ -134,13 +137,27 @@ pub(crate) async fn frame(
     Ok((letter_headers(&app.env.config), Html(framed(&body))))
 }
 
+/// The height that a letter's HTML is likely to have, by its lines. Nothing in its frame runs, so nothing there can tell.
+fn height(body: &str) -> &'static str {
+    let n_chars: usize =
+        body.split('<').filter_map(|part| part.split_once('>')).map(|(_, words)| words.trim().len()).sum();
+    let small = body.to_ascii_lowercase();
+    let n_breaks: usize = ["<br", "<p", "<div", "<tr", "<li", "<h"].iter().map(|tag| small.matches(tag).count()).sum();
+    match n_breaks + n_chars / 80 + 10 * small.matches("<img").count() {
+        ..=8 => "low",
+        9..=20 => "middling",
+        _ => "high",
+    }
+}
+
 /// A page around what a letter says.
 fn framed(body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light\"><title>The message as it was sent</title>\
          <style>body {{ margin: 12px; font: 14px/1.5 system-ui, sans-serif; color: #1a2226; background: #fff; overflow-wrap: break-word; }} \
-         img {{ max-width: 100%; height: auto; }}</style></head>\n<body>{body}</body></html>\n"
+         img {{ max-width: 100%; height: auto; }} .picture {{ display: inline-block; padding: 2px 8px; border: 1px dashed #b8c1c6; border-radius: 4px; \
+         background: #f4f6f7; color: #5c6a71; font-size: 12px; font-style: normal; }}</style></head>\n<body>{body}</body></html>\n"
     )
 }
 
@@ -216,7 +233,9 @@ fn person(whole: &WholeLetter, person: &Correspondent) -> PersonRow {
 fn times(whole: &WholeLetter, now: DateTime<Utc>) -> Vec<(&'static str, When)> {
     let sent = whole.letter.sent_at.filter(|sent| (*sent - whole.stored.at).abs() > chrono::TimeDelta::minutes(5));
     let sent = sent.map(|at| ("Sent, by its sender's clock", When::new(at, now)));
-    [("Came in", When::new(whole.stored.at, now))].into_iter().chain(sent).collect()
+    let document = &whole.stored.document;
+    let deleted = document.removed_at.or(document.deleted_at).map(|at| ("Deleted", When::new(at, now)));
+    [("Came in", When::new(whole.stored.at, now))].into_iter().chain(sent).chain(deleted).collect()
 }
 
 /// Where a message lies, in words.
@@ -315,6 +334,13 @@ mod tests {
         let folders = ["Inbox", "Orders"].map(str::to_owned);
         assert_eq!(place(Place::Inbox, &folders), "Inbox, Orders");
         assert_eq!((place(Place::Other, &folders[1..]).as_str(), place(Place::Other, &[]).as_str()), ("Orders", ""));
+    }
+
+    #[test]
+    fn a_frame_is_as_high_as_its_letter_is_long() {
+        assert_eq!(height("<p>Hello</p><p>Until Friday.</p>"), "low");
+        assert_eq!(height(&"<p>A line of some words.</p>".repeat(12)), "middling");
+        assert_eq!((height(&"<br>".repeat(60)), height("<p>See<img src='cid:a'><img src='cid:b'>")), ("high", "high"));
     }
 
     #[test]

@@ -102,18 +102,12 @@ async fn answered(stage: &Stage, post: &Post, round: usize) -> anyhow::Result<()
     let about = format!("Hydraulic breaker, site {round}");
     {
         let _held = post.held().await;
-        post.to_outlook(
-            MARISOL,
-            &about,
+        let texts = [
             "The breaker of the 14-ton loses pressure after ten minutes. Do you have another?",
-            None,
-        );
-        post.answer_at_outlook(
-            MARISOL,
-            &about,
             "One with new seals leaves our yard at noon. Please keep the old chisel.",
-        );
-        post.to_outlook(MARISOL, &about, "It is on the machine and works. We keep the chisel in the container.", None);
+            "It is on the machine and works. We keep the chisel in the container.",
+        ];
+        post.talk_at_outlook(MARISOL, &about, texts);
     }
     let until = Instant::now() + PATIENCE;
     let letters = loop {

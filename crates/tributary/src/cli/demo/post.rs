@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use fakes::Fakes;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
@@ -217,10 +218,25 @@ impl Post {
 
     /// A letter to the office about something, at Outlook. Those about the same are one conversation. Returns its id.
     pub fn to_outlook(&self, from: Person, about: &str, text: &str, file: Option<File>) -> String {
-        self.add_at_outlook((from, OFFICE), about, text, file)
+        self.add_at_outlook((from, OFFICE), about, text, file, self.fakes.now())
     }
 
-    fn add_at_outlook(&self, (from, to): (Person, Person), about: &str, text: &str, file: Option<File>) -> String {
+    /// Somebody asks, the office answers, and so on, at Outlook: a minute between two letters, the last one now.
+    pub fn talk_at_outlook(&self, with: Person, about: &str, texts: [&str; 3]) {
+        for (text, minutes_ago) in texts.into_iter().zip([2, 1, 0]) {
+            let people = if minutes_ago == 1 { (OFFICE, with) } else { (with, OFFICE) };
+            self.add_at_outlook(people, about, text, None, self.fakes.now() - TimeDelta::minutes(minutes_ago));
+        }
+    }
+
+    fn add_at_outlook(
+        &self,
+        (from, to): (Person, Person),
+        about: &str,
+        text: &str,
+        file: Option<File>,
+        at: DateTime<Utc>,
+    ) -> String {
         let is_ours = from.1 == OFFICE.1;
         let somebody = |person: Person| json!({ "emailAddress": { "name": person.0, "address": person.1 } });
         let message = json!({
@@ -229,6 +245,7 @@ impl Post {
             "toRecipients": [somebody(to)],
             "body": { "contentType": "text", "content": text },
             "conversationId": format!("AAQkDemo{}", about.replace(' ', "-")),
+            "receivedDateTime": at.to_rfc3339_opts(SecondsFormat::Secs, true),
             "attachments": file.iter().map(attached).collect::<Vec<_>>(),
         });
         self.fakes.outlook().add(if is_ours { "sentitems" } else { "inbox" }, message)
@@ -236,7 +253,7 @@ impl Post {
 
     /// The office answers at Outlook.
     pub fn answer_at_outlook(&self, to: Person, about: &str, text: &str) {
-        self.add_at_outlook((OFFICE, to), about, text, None);
+        self.add_at_outlook((OFFICE, to), about, text, None, self.fakes.now());
     }
 
     /// A newsletter comes in at Gmail, with what programs for campaigns put into its head.
