@@ -106,7 +106,7 @@ enum Command {
     Person(person::Args),
     /// Channels for webhooks: add, list, show, set, rotate, enable, disable, delete, send-test.
     Channel(channel::Args),
-    /// Accounts at providers: connect, list, show, sync, pause, retry, reconnect, forget.
+    /// Accounts at providers: connect, list, show, sync, check, mail, pause, retry, reconnect, forget.
     Source(source::Args),
     /// Messages of connected mailboxes: list, show, thread.
     Mail(mail::Args),
