@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Makes 50 invoices whose fields are known, the same every time, and what the reader makes of them.
 
-  make_invoices.py --reader PROGRAM            rewrite fixtures/invoices/NN.json
-  make_invoices.py --reader PROGRAM --pdf DIR  and keep the PDFs in DIR
+  make_invoices.py --reader PROGRAM --ocr FOLDER --onnxruntime FILE            rewrite fixtures/invoices/NN.json
+  make_invoices.py --reader PROGRAM --ocr FOLDER --onnxruntime FILE --pdf DIR  and keep the PDFs and scans in DIR
 
-Each invoice is written as HTML and printed to a PDF by chromium. PROGRAM gets the path of a PDF and prints what crate `reader`
-writes about it: lines of JSON. A fixture is {"fields": what is printed, "is_wrong": its sums do not add up, "pages": as read}.
-Needs Python 3.9, chromium, and Liberation Sans for Arial. Other fonts change what the reader takes for a table, so other pages
-come out: run the tests of `domain::papers` before you commit.
+Each invoice is written as HTML and printed to a PDF by chromium. Poppler makes a scan of it: a grey picture at 200 dpi. PROGRAM is `tributary`, whose
+command `read` reads both, the scan with the models in FOLDER and the library FILE. A fixture is {"fields": what is printed, "is_wrong": its sums do not
+add up, "pages": as read in the PDF, "scan": as read in the scan}. Needs Python 3.9, chromium, poppler, and Liberation Sans for Arial. Other fonts change
+what the reader takes for a table, so other pages come out: run the tests of `domain::papers` before you commit.
 """
 
 import argparse
@@ -332,19 +332,31 @@ def printed(invoice, pdf):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
 
 
-def read(reader, pdf):
-    out = subprocess.run([reader, str(pdf)], check=True, capture_output=True, text=True).stdout
+def scanned(pdf):
+    """Makes a picture of the first page."""
+    picture = pdf.with_suffix(".png")
+    if not picture.exists():
+        subprocess.run(["pdftoppm", "-r", "200", "-gray", "-png", "-singlefile", str(pdf), str(pdf.with_suffix(""))], check=True, timeout=120)
+    return picture
+
+
+def read(reader, path, models):
+    data = path.read_bytes()
+    request = json.dumps({"name": path.name, "bytes": len(data), "models": models}).encode() + b"\n"
+    out = subprocess.run([reader, "read"], input=request + data, check=True, capture_output=True).stdout
     lines = [json.loads(line) for line in out.splitlines()]
     if any(line["line"] == "refused" for line in lines):
-        raise SystemExit(f"{pdf} was refused")
-    return [{key: value for key, value in line.items() if key != "line"} for line in lines if line["line"] == "page"]
+        raise SystemExit(f"{path} was refused")
+    return [{key: value for key, value in line.items() if key not in ("line", "lines")} for line in lines if line["line"] == "page"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reader", required=True)
+    for name in ("--reader", "--ocr", "--onnxruntime"):
+        parser.add_argument(name, required=True)
     parser.add_argument("--pdf", type=pathlib.Path)
     args = parser.parse_args()
+    models = {"onnxruntime": args.onnxruntime, "ocr": args.ocr, "threads": 1}
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.pdf or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -354,7 +366,8 @@ def main():
             if not pdf.exists():
                 printed(invoice, pdf)
             kind = "credit_note" if invoice.is_credit else "invoice"
-            made = {"kind": kind, "layout": f"{invoice.code} {invoice.layout}", "is_wrong": invoice.is_wrong, "fields": invoice.fields(), "pages": read(args.reader, pdf)}
+            made = {"kind": kind, "layout": f"{invoice.code} {invoice.layout}", "is_wrong": invoice.is_wrong, "fields": invoice.fields()}
+            made |= {"pages": read(args.reader, pdf, {}), "scan": read(args.reader, scanned(pdf), models)}
             (OUT / f"{nth:02}.json").write_text(json.dumps(made, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 

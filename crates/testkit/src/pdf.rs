@@ -1,6 +1,6 @@
 //! A plain PDF with stored text, made by hand.
 
-/// Makes a PDF with a page for each text, a line of the page for each of its lines. The texts are ASCII.
+/// Makes a PDF with a page for each text, a line of the page for each of its lines. The texts are Latin-1, with the sign of the euro.
 pub fn pdf(pages: &[&str]) -> Vec<u8> {
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -9,10 +9,7 @@ pub fn pdf(pages: &[&str]) -> Vec<u8> {
     ];
     let mut kids = Vec::new();
     for page in pages {
-        let lines = page.lines().map(|line| {
-            let line = line.replace('\\', "\\\\").replace('(', "\\(").replace(')', "\\)");
-            format!("({line}) Tj T*\n")
-        });
+        let lines = page.lines().map(|line| format!("({}) Tj T*\n", line.chars().map(escaped).collect::<String>()));
         let content = format!("BT /F1 11 Tf 14 TL 60 780 Td\n{}ET", lines.collect::<String>());
         objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
         objects.push(format!(
@@ -35,4 +32,14 @@ pub fn pdf(pages: &[&str]) -> Vec<u8> {
     }
     file.push_str(&format!("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", objects.len() + 1));
     file.into_bytes()
+}
+
+/// A character as WinAnsiEncoding has it.
+fn escaped(c: char) -> String {
+    match c {
+        '\\' | '(' | ')' => format!("\\{c}"),
+        '€' => "\\200".into(),
+        ' '..='~' => c.into(),
+        c => format!("\\{:03o}", u8::try_from(c).unwrap_or(b'?')),
+    }
 }

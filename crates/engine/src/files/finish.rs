@@ -55,6 +55,10 @@ pub async fn finish(env: &Env, lease: &Lease, awaited: &mut Awaited, file: &File
         };
         finished.extracted = Some(match answered {
             None => Extracted { paper, by: BY_RULES.into(), ..Extracted::default() },
+            // Prose, or nothing that stands on the pages, is no reading of them.
+            Some(ByModel { fields, complaints, cost_micros, .. }) if fields.is_empty() && !complaints.is_empty() => {
+                Extracted { paper, by: BY_RULES.into(), complaints, cost_micros, kept: false }
+            }
             Some(ByModel { fields, complaints, model, cost_micros }) => {
                 Extracted { paper: paper.answered(fields), by: model, complaints, cost_micros, kept: false }
             }

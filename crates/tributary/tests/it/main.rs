@@ -49,6 +49,7 @@ mod moves;
 mod names;
 mod no_start;
 mod openapi;
+mod papers;
 mod path;
 mod people;
 mod realtime;
