@@ -20,8 +20,8 @@ use crate::mail::pending;
 use crate::pull::settings::ProviderSettings;
 use crate::work::Slots;
 
-pub use self::values::base_url;
 pub(crate) use self::values::network;
+pub use self::values::{base_url, server_url};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Settings (every one also as an environment variable)")]

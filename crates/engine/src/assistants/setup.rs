@@ -49,8 +49,12 @@ pub struct Server<'a> {
     pub has_oauth: bool,
     /// None: [`PLACEHOLDER`] stands for it.
     pub key: Option<&'a str>,
+    /// The program `tributary` on the device, for those that start it: its path, or its name where that is enough.
+    pub program: &'a str,
 }
 
+/// The name of the program, where it is on the PATH.
+pub const PROGRAM: &str = "tributary";
 /// Stands where a key goes.
 pub const PLACEHOLDER: &str = "trb_YOUR_KEY";
 /// The name of this server in a program's list.
@@ -131,7 +135,7 @@ impl Client {
             ],
             Self::ClaudeDesktop => vec![
                 step(
-                    "In Claude Desktop, open `Settings`, `Developer`, `Edit Config`, and add this. The program `tributary` has to be on this device and on its PATH.",
+                    "In Claude Desktop, open `Settings`, `Developer`, `Edit Config`, and add this. The program `tributary` has to be on this device: where its name alone is not found, give its whole path.",
                     file,
                 ),
                 step("Quit Claude Desktop and start it again.", None),
@@ -179,7 +183,7 @@ impl Client {
             }
             Self::ClaudeDesktop => {
                 let env = json!({ "TRIBUTARY_URL": server.base_url, "TRIBUTARY_KEY": key });
-                let server = json!({ "command": "tributary", "args": ["mcp"], "env": env });
+                let server = json!({ "command": server.program, "args": ["mcp"], "env": env });
                 let path = if cfg!(target_os = "macos") {
                     "Library/Application Support/Claude/claude_desktop_config.json"
                 } else {
@@ -225,12 +229,26 @@ impl Content {
         }
     }
 
+    /// Whether the file's text names this server.
+    pub fn is_named_in(&self, text: &str) -> bool {
+        match self {
+            Self::Lines(lines) => {
+                let first = lines.lines().next().unwrap_or_default();
+                text.lines().any(|line| line.trim() == first)
+            }
+            Self::Json(new) => {
+                let known: Value = serde_json::from_str(text).unwrap_or_default();
+                let lists = new.as_object().into_iter().flatten();
+                lists.into_iter().any(|(list, entries)| entries.get(NAME).is_some() && known[list].get(NAME).is_some())
+            }
+        }
+    }
+
     /// The file's text with this in it; as it is, if it has it. An error says why it is left alone.
     pub fn merged_into(&self, text: &str) -> Result<String, &'static str> {
         match self {
             Self::Lines(lines) => {
-                let first = lines.lines().next().unwrap_or_default();
-                if text.lines().any(|line| line.trim() == first) {
+                if self.is_named_in(text) {
                     return Err("it names this server already");
                 }
                 let joint = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -309,7 +327,7 @@ mod tests {
     use super::*;
 
     const SERVER: Server<'static> =
-        Server { base_url: "https://hear.example.com", has_oauth: true, key: Some("trb_x") };
+        Server { base_url: "https://hear.example.com", has_oauth: true, key: Some("trb_x"), program: PROGRAM };
 
     #[test]
     fn every_program_is_named_and_told_this_servers_address() {
@@ -341,6 +359,8 @@ mod tests {
         let merged: Value = serde_json::from_str(&merged).expect("JSON");
         assert_eq!((&merged["theme"], &merged["mcpServers"]["other"]["url"]), (&json!("dark"), &json!("x")));
         assert_eq!(merged["mcpServers"]["tributary"]["url"], "https://hear.example.com/mcp");
+        assert!(content.is_named_in(r#"{"mcpServers":{"tributary":{}}}"#));
+        assert!(!content.is_named_in(r#"{"mcpServers":{"other":{}}}"#) && !content.is_named_in("// a comment"));
         assert!(content.merged_into("// a comment\n{}").is_err() && content.merged_into("[]").is_err());
 
         let content = Client::Vscode.file(SERVER).expect("a file").content;

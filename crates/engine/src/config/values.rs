@@ -63,6 +63,12 @@ pub fn base_url(text: &str) -> Result<String, String> {
     plain_url(text).ok_or_else(|| "a base URL looks like https://models.example.com/v1".into())
 }
 
+/// The address of a Tributary, without the `/mcp` that programs are given.
+pub fn server_url(text: &str) -> Result<String, String> {
+    let url = plain_url(text).ok_or("the address of a server looks like https://hear.example.com")?;
+    Ok(url.strip_suffix("/mcp").unwrap_or(&url).to_owned())
+}
+
 fn plain_url(text: &str) -> Option<String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).unwrap_or_default();
     let is_plain = !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || "-.:/[]_".contains(c));

@@ -16,7 +16,7 @@ use crate::logging;
 #[derive(clap::Args)]
 pub struct Args {
     /// The server, such as `https://hear.example.com`.
-    #[arg(long, env = "TRIBUTARY_URL", default_value = "http://127.0.0.1:7171", value_parser = engine::config::base_url)]
+    #[arg(long, env = "TRIBUTARY_URL", default_value = "http://127.0.0.1:7171", value_parser = engine::config::server_url)]
     url: String,
     /// A key for this person and device: `tributary key create laptop --scopes agent --person ann@acme.example`.
     #[arg(long, env = "TRIBUTARY_KEY", hide_env_values = true)]

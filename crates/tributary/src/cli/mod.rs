@@ -185,6 +185,10 @@ pub async fn run() -> anyhow::Result<ExitCode> {
     let Cli { config, help_settings, command: chosen } = Cli::from_arg_matches(&matches)?;
     debug_assert!(!help_settings, "it needs no command, so it was looked for before the others");
     store::crash::arm(std::env::var("TRIBUTARY_CRASH").ok().as_deref()).map_err(anyhow::Error::msg)?;
+    let config = match chosen {
+        Command::Up | Command::Serve | Command::Worker(_) | Command::Bench(_) => config,
+        _ => up::beside_running(config),
+    };
     match chosen {
         Command::Up => up::run(config).await,
         Command::Demo(args) => demo::run(args).await,

@@ -63,7 +63,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 answer["file"] = json!(file);
                 told.push(answer);
             }
-            Ok(taken) => println!("{}", line(file, &taken)),
+            Ok(taken) => println!("{}", line(file, &taken, args.wait)),
             Err(error) => {
                 n_refused += 1;
                 let why = format!("{error:#}");
@@ -83,7 +83,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     Ok(if n_refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn line(file: &str, taken: &Remembered) -> String {
+fn line(file: &str, taken: &Remembered, is_awaited: bool) -> String {
     let what = match taken.change {
         Change::Created => "remembered",
         Change::Updated => "updated",
@@ -93,7 +93,7 @@ fn line(file: &str, taken: &Remembered) -> String {
         Change::KeptOut => "kept out",
     };
     let mut about = match taken.n_chunks {
-        0 if taken.status.is_under_way() => "a worker reads it now".into(),
+        0 if taken.status.is_under_way() && !is_awaited => "a worker reads it now".into(),
         0 => String::new(),
         n => plural(i64::try_from(n).unwrap_or(i64::MAX), "chunk", "chunks"),
     };

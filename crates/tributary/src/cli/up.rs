@@ -67,6 +67,19 @@ pub fn running(config: &Config) -> Option<Record> {
     serde_json::from_str(&std::fs::read_to_string(record_path(config)).ok()?).ok()
 }
 
+/// The settings of a command beside the `up` that runs on its data folder: `up` may have been told another address, and that is the one to say.
+pub fn beside_running(config: Config) -> Config {
+    let Some(running) = running(&config).filter(|_| config.public_url.is_none()) else { return config };
+    let pid = rustix::process::Pid::from_raw(running.pid);
+    if !pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)) {
+        return config; // it was killed
+    }
+    match running.url.strip_prefix("http://").and_then(|address| address.parse().ok()) {
+        Some(listen) => Config { listen, ..config },
+        None => Config { public_url: Some(running.url), ..config },
+    }
+}
+
 pub async fn run(config: Config) -> anyhow::Result<ExitCode> {
     let Some(_lock) = lock(&config)? else {
         tell_running(config).await;

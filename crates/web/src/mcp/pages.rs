@@ -2,8 +2,11 @@
 
 use domain::shown::clipped;
 use engine::Config;
+use engine::memory::recall::Hit;
 use serde_json::Value;
 use uuid::Uuid;
+
+use crate::ui::found::address_of;
 
 const SCHEME: &str = "tributary://document/";
 
@@ -18,12 +21,12 @@ impl Place {
     /// Reads `7f3a…`, `7f3a…#2`, `tributary://document/7f3a…?page=2` or the address of our page.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
-        let name = match text.strip_prefix(SCHEME) {
-            Some(name) => name,
-            None => text.split_once("/documents/").map_or(text, |(_, name)| name),
-        };
+        if let Some((_, name)) = text.split_once("/documents/") {
+            let id = name.split(['?', '#']).next()?; // the rest is a place on our page
+            return Some(Self { id: Uuid::parse_str(id).ok()?, page: 1 });
+        }
+        let name = text.strip_prefix(SCHEME).unwrap_or(text);
         let (id, page) = match name.split_once("?page=").or_else(|| name.split_once('#')) {
-            Some((id, page)) if page.starts_with("c-") => (id, 1), // a chunk on our page
             Some((id, page)) => (id, page.parse().ok()?),
             None => (name, 1),
         };
@@ -50,13 +53,29 @@ pub(super) fn title_of(title: Option<&str>, external_id: &str) -> String {
     }
 }
 
+/// The address at which a person sees a hit: the record at its provider, else its place on our page.
+pub(super) fn link_of(config: &Config, hit: &Hit) -> String {
+    match hit.source_url.as_deref().filter(is_web) {
+        Some(url) => url.to_owned(),
+        None => place_url(config, hit),
+    }
+}
+
+/// The place of a hit on our page of its document.
+pub(super) fn place_url(config: &Config, hit: &Hit) -> String {
+    format!("{}{}", config.base_url(), address_of(hit))
+}
+
 /// The address at which a person sees the document: the record at its provider, else our page.
 pub(super) fn link(config: &Config, id: Uuid, source_url: Option<&str>) -> String {
-    let is_web = |url: &&str| url.starts_with("https://") || url.starts_with("http://");
     match source_url.filter(is_web) {
         Some(url) => url.to_owned(),
         None => page_url(config, id),
     }
+}
+
+fn is_web(url: &&str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
 }
 
 pub(super) fn page_url(config: &Config, id: Uuid) -> String {
@@ -84,6 +103,8 @@ mod tests {
             (uri(id, 2), place(2)),
             (format!("https://hear.example.com/documents/{id}"), place(1)),
             (format!(" https://hear.example.com/documents/{id}#c-{id} "), place(1)),
+            (format!("https://hear.example.com/documents/{id}?x=y#page-7"), place(1)),
+            ("https://hear.example.com/documents/new".into(), None),
             (format!("{id}#0"), None),
             (format!("{id}#x"), None),
             (format!("{id}#999999999999999999999"), None),

@@ -171,7 +171,7 @@ fn place(hit: &Hit) -> String {
 }
 
 /// Where the document's page shows it: at the page of its file, else at its chunk.
-fn address_of(hit: &Hit) -> String {
+pub(crate) fn address_of(hit: &Hit) -> String {
     match hit.page {
         Some(page) => marked::of_hit(hit, page),
         None => format!("/documents/{}#c-{}", hit.document_id, hit.chunk_id),

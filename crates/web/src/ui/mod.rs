@@ -34,7 +34,7 @@ pub(crate) mod files;
 mod flash;
 mod flow;
 pub(crate) mod forgotten;
-mod found;
+pub(crate) mod found;
 pub(crate) mod frame;
 mod gallery;
 pub(crate) mod home;

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::Scope;
-use engine::assistants::setup::{Client, Server, Step};
+use engine::assistants::setup::{Client, PROGRAM, Server, Step};
 use engine::keys::{self, NewKey};
 use engine::{assistants, people};
 use serde::Deserialize;
@@ -61,7 +61,7 @@ fn page(app: &App, visitor: &Visitor, made: Option<(Client, String)>) -> Result<
     let (base_url, has_oauth) = (config.base_url(), assistants::is_on(config));
     let shown = |client: Client| {
         let key = made.as_ref().filter(|(of, _)| *of == client).map(|(_, key)| key.as_str());
-        let steps = client.steps(Server { base_url: &base_url, has_oauth, key });
+        let steps = client.steps(Server { base_url: &base_url, has_oauth, key, program: PROGRAM });
         Shown {
             word: client.word(),
             title: client.title(),

@@ -197,9 +197,11 @@ async fn perform(
         eprintln!(
             "\n  The demonstration is up: {0}\n  Sign in (once, within 15 minutes): {link}\n  \
              {1} and those who send webhooks are built in; nothing leaves this machine.\n  \
+             Commands in another terminal need its folder: DATA_DIR={2} tributary source list\n  \
              Stop: Ctrl-C\n",
             config.base_url(),
-            labels.join(", ")
+            labels.join(", "),
+            config.data_dir.display()
         );
         workers.start()?;
         workers.start()?;

@@ -23,7 +23,7 @@ pub struct Args {
 #[derive(clap::Args)]
 struct Server {
     /// The server, such as `https://hear.example.com`. Default: the one of this machine.
-    #[arg(long, env = "TRIBUTARY_URL", value_parser = engine::config::base_url)]
+    #[arg(long, env = "TRIBUTARY_URL", value_parser = engine::config::server_url)]
     url: Option<String>,
     /// A key for this device: `tributary key create laptop --scopes read`.
     #[arg(long, env = "TRIBUTARY_KEY", hide_env_values = true)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use domain::{Scope, Secret};
-use engine::assistants::setup::{Client, Content, Server};
+use engine::assistants::setup::{Client, Content, File, PROGRAM, Server};
 use engine::keys::{self, NewKey};
 use engine::{Config, assistants};
 use std::io::Write as _;
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long)]
     write: bool,
     /// The server, if it is elsewhere. Then a key of that server is needed too.
-    #[arg(long, env = "TRIBUTARY_URL", value_parser = engine::config::base_url)]
+    #[arg(long, env = "TRIBUTARY_URL", value_parser = engine::config::server_url)]
     url: Option<String>,
     /// A key that there is already. Default: one is made.
     #[arg(long, env = "TRIBUTARY_KEY", hide_env_values = true)]
@@ -45,9 +45,22 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Some(url) if is_elsewhere => url.starts_with("https://"),
         _ => assistants::is_on(&config),
     };
-    if args.write && client.file(Server { base_url: "", has_oauth, key: None }).is_none() {
-        bail!("{} reads no file that could be written\n\nhint: leave `--write` out", client.title());
-    }
+    let program = program();
+    let to_write = match client.file(Server { base_url: "", has_oauth, key: None, program: &program }) {
+        _ if !args.write => None,
+        None => bail!("{} reads no file that could be written\n\nhint: leave `--write` out", client.title()),
+        Some(file) => {
+            let path = path(&file)?;
+            // Before a key is made that nobody would use.
+            if args.key.is_none() && file.content.is_named_in(&read(&path)?) {
+                bail!(
+                    "{} names this server already\n\nhint: take the entry `tributary` out of it for a new key, or give a key with --key",
+                    path.display()
+                );
+            }
+            Some(path)
+        }
+    };
     let key = match &args.key {
         _ if !client.takes_key() => None,
         Some(key) => Some(key.clone()),
@@ -57,24 +70,22 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         None => Some(made(&config, &args).await?),
     };
     let base_url = args.url.clone().unwrap_or_else(|| config.base_url());
-    let server = Server { base_url: &base_url, has_oauth, key: key.as_ref().map(Secret::reveal) };
-    if args.write
-        && let Some(file) = client.file(server)
-    {
-        let path = match file.is_of_project {
-            true => PathBuf::from(file.path),
-            false => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(file.path),
-        };
-        write(&path, &file.content)?;
-        println!("written: {}", path.display());
-        if matches!(client, Client::Codex | Client::Vscode) {
-            let key = server.key.unwrap_or_default();
-            println!("the key, which is not in the file: {key}");
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
+    let server = Server { base_url: &base_url, has_oauth, key: key.as_ref().map(Secret::reveal), program: &program };
+    let mut steps = client.steps(server);
     println!("{}\n", client.title());
-    for (nth, step) in client.steps(server).into_iter().enumerate() {
+    if let Some((path, file)) = to_write.zip(client.file(server)) {
+        write(&path, &file.content)?;
+        println!("Written: {}", path.display());
+        let text = file.content.text();
+        if file.is_of_project && server.key.is_some_and(|key| text.contains(key)) {
+            println!("It has the key: keep it out of version control.");
+        }
+        println!();
+        // What remains: the file stands for what is put into it, and for Claude Code's command.
+        let is_done = |copy: &String| *copy == text || copy.starts_with("claude mcp add");
+        steps.retain(|step| !step.copy.as_ref().is_some_and(is_done));
+    }
+    for (nth, step) in steps.into_iter().enumerate() {
         println!("{}. {}", nth + 1, step.says);
         if let Some(copy) = step.copy {
             println!();
@@ -83,6 +94,21 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file's place on this device.
+fn path(file: &File) -> anyhow::Result<PathBuf> {
+    let home = || std::env::var_os("HOME").context("HOME is not set");
+    let folder = if file.is_of_project { std::env::current_dir()? } else { home()?.into() };
+    Ok(folder.join(file.path))
+}
+
+/// The program as others start it: its name where that is enough, else its path.
+fn program() -> String {
+    let Ok(own) = std::env::current_exe().and_then(|own| own.canonicalize()) else { return PROGRAM.into() };
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let is_own = |folder: PathBuf| folder.join(PROGRAM).canonicalize().is_ok_and(|found| found == own);
+    if std::env::split_paths(&folders).any(is_own) { PROGRAM.into() } else { own.display().to_string() }
 }
 
 async fn made(config: &Config, args: &Args) -> anyhow::Result<Secret> {
@@ -98,13 +124,17 @@ async fn made(config: &Config, args: &Args) -> anyhow::Result<Secret> {
     Ok(made.secret)
 }
 
+/// The text of a file; empty if there is none.
+fn read(path: &Path) -> anyhow::Result<String> {
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        read => read.with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
 /// Writes it into the file, which has a secret from then on. A crash in between leaves the old file.
 fn write(path: &Path, content: &Content) -> anyhow::Result<()> {
-    let known = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
-    };
+    let known = read(path)?;
     let merged = content.merged_into(&known).map_err(|why| {
         anyhow::anyhow!(
             "{} was left as it is: {why}\n\nhint: leave `--write` out, and put it in by hand",
@@ -136,7 +166,7 @@ mod tests {
     fn a_file_with_a_key_is_its_owners_alone_and_keeps_what_it_had() {
         let folder = std::env::temp_dir().join(format!("tributary-setup-{}", uuid::Uuid::now_v7().simple()));
         let path = folder.join("deep/mcp.json");
-        let server = Server { base_url: "https://h.example", has_oauth: false, key: Some("trb_x") };
+        let server = Server { base_url: "https://h.example", has_oauth: false, key: Some("trb_x"), program: PROGRAM };
         let content = Client::Cursor.file(server).expect("a file").content;
         write(&path, &content).expect("written");
         let mode = std::fs::metadata(&path).expect("a file").permissions().mode();

@@ -38,10 +38,18 @@ async fn what_is_printed_works_as_it_stands() {
     assert!(page.contains("The lease in Lisbon ends in May."), "the link opens the right document");
 
     let (output, printed, _) = run(tributary(&desk).args(["mcp", "setup", "claude-desktop", "--write"]));
-    assert!(output.status.success() && printed.contains("written: "), "{printed}");
-    let path = printed.split_once("written: ").expect("a path").1.trim();
+    assert!(output.status.success() && printed.contains("Written: "), "{printed}");
+    let path = printed.split_once("Written: ").and_then(|(_, rest)| rest.lines().next()).expect("a path");
     let written: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON");
-    assert_eq!(written["mcpServers"]["tributary"]["args"], json!(["mcp"]));
+    let server = &written["mcpServers"]["tributary"];
+    assert_eq!((&server["args"], &server["env"]["TRIBUTARY_URL"]), (&json!(["mcp"]), &json!(desk.app.url)));
+    let program = server["command"].as_str().expect("a command");
+    assert!(std::path::Path::new(program).is_file(), "on no PATH here, so it has its whole path: {program}");
+    let keys = async || run(tributary(&desk).args(["key", "list"])).1.lines().count();
+    let n_keys = keys().await;
+    let (output, _, told) = run(tributary(&desk).args(["mcp", "setup", "claude-desktop", "--write"]));
+    assert!(!output.status.success() && told.contains("names this server already"), "{told}");
+    assert_eq!(keys().await, n_keys, "a key was made that nobody uses");
     for (args, says) in [
         (&["mcp", "setup", "chatgpt"][..], "PUBLIC_URL"),
         (&["mcp", "setup", "claude-code"], "claude mcp add"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Hints, Spec, read, text};
 use crate::mcp::Asking;
 use crate::mcp::answer::{Answer, Refusal, UNTRUSTED};
-use crate::mcp::pages::{link, name, title_of};
+use crate::mcp::pages::{link_of, name, title_of};
 use crate::mcp::room::room;
 
 const HITS: usize = 10;
@@ -70,7 +70,7 @@ async fn run(asking: &Asking, arguments: Value) -> Result<Answer, Refusal> {
     let shown = |hit: recall::Hit| Shown {
         id: name(hit.document_id, 1),
         title: title_of(hit.title.as_deref(), &hit.external_id),
-        url: link(&asking.app.env.config, hit.document_id, hit.source_url.as_deref()),
+        url: link_of(&asking.app.env.config, &hit),
         text: hit.snippet.into_iter().map(|part| part.text).collect(),
     };
     let found = Found { results: answer.hits.into_iter().map(shown).collect(), untrusted: UNTRUSTED };

@@ -12,7 +12,7 @@ use super::{Hints, Spec, maybe_text, read, text, untrusted};
 use crate::api::search::Moment;
 use crate::mcp::Asking;
 use crate::mcp::answer::{Answer, Refusal, UNTRUSTED};
-use crate::mcp::pages::{link, page_url, title_of, uri};
+use crate::mcp::pages::{link_of, place_url, title_of, uri};
 use crate::mcp::room::room;
 
 const MOST_HITS: usize = 20;
@@ -66,7 +66,7 @@ fn output() -> (Value, &'static [&'static str]) {
             "file_page": { "type": "integer", "description": "The page, sheet or slide of its file that has that part" },
             "file_page_name": text("That page's own name"),
             "link": text("Where a person opens it: cite this"),
-            "page": text("Its page in this memory"),
+            "page": text("Its place on its page in this memory"),
             "copies": { "type": "integer", "description": "Documents with this text, or nearly" },
         },
         "required": ["id", "title", "snippet", "why", "link"],
@@ -189,6 +189,8 @@ fn shown(asking: &Asking, hit: Hit) -> Shown {
     let config = &asking.app.env.config;
     let round = |number: f64| (number * 10_000.0).round() / 10_000.0;
     Shown {
+        link: link_of(config, &hit),
+        page: place_url(config, &hit),
         id: hit.document_id,
         uri: uri(hit.document_id, 1),
         title: title_of(hit.title.as_deref(), &hit.external_id),
@@ -205,8 +207,6 @@ fn shown(asking: &Asking, hit: Hit) -> Shown {
         n_parts: hit.part.1,
         file_page: hit.page,
         file_page_name: hit.page_label,
-        link: link(config, hit.document_id, hit.source_url.as_deref()),
-        page: page_url(config, hit.document_id),
         copies: hit.others.len() + 1,
     }
 }
