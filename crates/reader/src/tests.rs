@@ -187,8 +187,10 @@ fn a_message_is_read_with_its_files_and_an_archive_with_what_is_in_it() {
 fn an_office_document_in_a_letter_is_read() {
     let content = "<office:document-content><office:body><office:text><text:p>The well is dug in May.</text:p></office:text></office:body></office:document-content>";
     let plan = packed(&[("mimetype", "application/vnd.oasis.opendocument.text"), ("content.xml", content)]);
-    let head = "From: Ann <ann@x.example>\r\nSubject: The well\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nSee the plan.\r\n--b\r\nContent-Type: application/octet-stream; name=plan.odt\r\nContent-Disposition: attachment; filename=plan.odt\r\nContent-Transfer-Encoding: binary\r\n\r\n";
-    let said = Said::of([head.as_bytes(), &plan, b"\r\n--b--\r\n"].concat(), "well.eml");
+    let head = "From: Ann <ann@x.example>\r\nSubject: The well\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nSee the plan.\r\n--b\r\nContent-Type: application/octet-stream; name=plan.odt\r\nContent-Disposition: attachment; filename=plan.odt\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n";
+    let lines: Vec<String> =
+        plan.chunks(24).map(|bytes| bytes.iter().map(|byte| format!("={byte:02X}")).collect()).collect();
+    let said = Said::of(format!("{head}{}\r\n--b--\r\n", lines.join("=\r\n")).into_bytes(), "well.eml");
     assert_eq!((said.labels()[1], said.texts()[1]), ("plan.odt", "The well is dug in May."));
     assert!(said.pages.iter().all(|page| page.trouble.is_none()), "{:?}", said.pages);
 }

@@ -1,5 +1,6 @@
-//! The ear of this machine, and the choice between it and others. The process that reads files listens, at the lowest priority. What is heard of a call is kept by the hash of
-//! its bytes, a page for every five minutes: whoever goes on after a crash does not hear those again, and nor does whoever has the same bytes as a file.
+//! The ear of this machine, and the choice between it and others. The process that reads files listens, at the lowest priority. What is heard of a call is
+//! kept by the hash of its bytes, a page for every five minutes: whoever goes on after a crash does not hear those again, and nor does whoever has the same
+//! bytes as a file.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -134,7 +135,7 @@ impl Ear {
                     notes.pages.push(page);
                     notes.keep(None).await?;
                 }
-                Some(Heard::Line(Line::Alive)) => {}
+                Some(Heard::Line(Line::Alive | Line::Picture { .. })) => {}
                 Some(Heard::Line(Line::End { is_cut, language, seconds })) => {
                     break Ended { is_cut, language, seconds, ..reading::ended(FileState::Read) };
                 }
@@ -149,7 +150,8 @@ impl Ear {
     }
 }
 
-/// The pages of one recording as they are heard, and the place where they are kept. A database that is away for a moment costs nothing: what is not kept yet is kept with the next page.
+/// The pages of one recording as they are heard, and the place where they are kept. A database that is away for a moment costs nothing: what is not kept
+/// yet is kept with the next page.
 struct Notes<'a> {
     /// None: it is not kept, because this agent is on a device.
     kept_at: Option<(&'a Place, Uuid)>,
@@ -330,6 +332,7 @@ mod tests {
             confidence,
             trouble: None,
             lines: Vec::new(),
+            aspect: None,
         };
         let notes = |pages: Vec<Page>| Notes {
             kept_at: None,

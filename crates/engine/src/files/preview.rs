@@ -64,6 +64,7 @@ async fn draw(env: &Env, caller: &Caller, key: &BlobKey, page: i32) -> Result<Pi
     let Some((size, bytes)) = found.filter(|(size, _)| *size <= env.config.file_max_bytes) else { return Ok(None) };
     let request = Request { bytes: Some(size), draw: u32::try_from(page).ok(), ..Request::default() };
     let patience = Patience { silent: MOST_TIME, total: MOST_TIME };
-    let mut reader = Reader::start(env, &request, patience, bytes).map_err(ActError::Failed)?;
+    let mut reader =
+        Reader::start(env.config.reader_program.as_deref(), &request, patience, bytes).map_err(ActError::Failed)?;
     reader.picture().await.map_err(ActError::Failed)
 }

@@ -96,7 +96,8 @@ impl Desk {
     }
 
     async fn contact(&self, name: &str) -> ContactId {
-        let person = NewContact { first_name: Some(name.into()), ..NewContact::default() };
+        let email = Some(format!("{name}@x.test"));
+        let person = NewContact { email, first_name: Some(name.into()), ..NewContact::default() };
         engine::contacts::create(&self.world.env, &self.by, person).await.expect("a contact")
     }
 }
@@ -117,7 +118,7 @@ async fn each_file_of_an_event_is_one_document_whatever_becomes_of_the_event() {
     assert_eq!(desk.told(id).await, expected);
     assert_eq!(desk.count(ASKED).await, 2, "each is asked for once");
     let (title, metadata): (String, Value) = sqlx::query_as(
-        "select title, source_metadata from source_documents where external_id like 'attachment:%/0' and document_type = 'file'",
+        "select title, source_metadata from source_documents where external_id like 'attachment:%/1' and document_type = 'file'",
     )
     .fetch_one(&mut *desk.world.conn().await)
     .await
@@ -187,7 +188,7 @@ async fn files_are_deleted_with_their_events_document_and_let_in_with_it() {
     assert_eq!(desk.count(kept).await, 3);
     // A file that had no document by then stays out as well, and one is not let in alone.
     desk.sql("update activities set updated_at = now()").await;
-    desk.sql("insert into tributary.activity_attachments (tenant_id, activity_id, ordinal, name, bytes, blob_key) select tenant_id, activity_id, 2, 'late.pdf', 1, blob_key from tributary.activity_attachments where ordinal = 0")
+    desk.sql("insert into tributary.activity_attachments (tenant_id, activity_id, ordinal, name, bytes, blob_key) select tenant_id, activity_id, 3, 'late.pdf', 1, blob_key from tributary.activity_attachments where ordinal = 1")
         .await;
     engine::activities::link(env, by, id, bob, false).await.expect("linked");
     desk.run().await;

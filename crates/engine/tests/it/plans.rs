@@ -94,7 +94,8 @@ async fn mail_is_listed_by_its_index_also_far_down() {
 #[tokio::test]
 async fn papers_are_found_by_what_they_say_by_an_index() {
     let world = World::now().await;
-    let mut conn = world.conn().await;
+    // The functions that search run as their owner.
+    let mut conn = store::bench::administrator(&world.database.admin).await.expect("the owner");
     let fill = "
         insert into connected_sources (id, tenant_id, provider, name) select gen_random_uuid(), id, 'drive', 'd' from tenants;
         insert into source_documents (id, tenant_id, source_id, external_id, document_type, content_sha256)
@@ -118,7 +119,7 @@ async fn papers_are_found_by_what_they_say_by_an_index() {
     ] {
         let condition: String = sqlx::query_scalar("select memory.filter_condition($1::jsonb)")
             .bind(filters)
-            .fetch_one(&mut *conn)
+            .fetch_one(&mut conn)
             .await
             .expect("a condition");
         let sql =

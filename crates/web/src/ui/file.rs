@@ -417,6 +417,7 @@ mod tests {
             refusal: None,
             detail: None,
             language: None,
+            seconds: None,
         }
     }
 

@@ -141,6 +141,7 @@ mod tests {
                         ordinal: 0,
                         page: None,
                         page_label: None,
+                        file_kind: None,
                         n_chunks: 1,
                         url: None,
                         text: text.into(),

@@ -280,7 +280,7 @@ async fn a_mailbox_that_waits_after_failures_is_read_at_once_when_a_person_retri
     assert_eq!((job.status, job.error_count), (JobStatus::Pending, 6), "it does not wait: {job:?}");
 
     let (env, tenant) = (&p.t.world.env, p.t.world.tenant_id);
-    let item = store::jobs::item(&mut p.t.world.conn().await, tenant, JobId(job.id)).await.expect("an answer");
+    let item = store::jobs::item(&mut *p.t.world.conn().await, tenant, JobId(job.id)).await.expect("an answer");
     let lane = engine::lanes::ALL.iter().find(|lane| lane.name == "ingestion_queue").expect("a lane");
     let caller = Caller::local("test", tenant, true);
     items::act(env, &caller, lane, item.expect("a message"), Action::Retry).await.expect("a retry");

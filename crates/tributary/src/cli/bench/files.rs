@@ -48,7 +48,7 @@ const CORES: usize = 2;
 pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
     eprintln!("measuring; about three minutes");
     let mut conn = scratch.env.db.acquire().await?;
-    let (_, key) = keys::create(&mut conn, scratch.tenant_id, None, "bench", &[Scope::Write]).await?;
+    let (_, key) = keys::create(&mut conn, scratch.tenant_id, None, "bench", &[Scope::Read, Scope::Write]).await?;
     drop(conn);
     let serving = scratch.serve().await?;
     let door = Door { to: serving.address, key };
@@ -63,7 +63,16 @@ pub async fn run(scratch: &Scratch, args: &Args) -> anyhow::Result<Vec<Case>> {
         let texts: Vec<Vec<u8>> = (0..args.files).map(|nth| pdf(nth, args.pages)).collect();
         let text = beside_bare(scratch, &door, &texts, args.pages, "pdf", &Models::default()).await?;
         let arrivals = arrivals(scratch, &door, args).await?;
-        anyhow::Ok(vec![text, arrivals])
+        let mut cases = vec![text, arrivals];
+        let models = engine::files::reading::models(&scratch.env.config);
+        match models.ocr {
+            None => eprintln!("scans are not measured: no models that recognise letters are set up"),
+            Some(_) => {
+                let scans = scans(scratch, &door, args).await?;
+                cases.push(beside_bare(scratch, &door, &scans, 1, "jpg", &models).await?);
+            }
+        }
+        anyhow::Ok(cases)
     }
     .await;
     stop.stop();
@@ -79,7 +88,8 @@ struct Door {
 }
 
 impl Door {
-    async fn hand_in(&self, client: &mut Client, bytes: &[u8], ending: &str) -> anyhow::Result<()> {
+    /// Hands a file in, and returns the id of its document.
+    async fn hand_in(&self, client: &mut Client, bytes: &[u8], ending: &str) -> anyhow::Result<String> {
         let head = format!(
             "POST /api/v1/documents HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nX-File-Name: bench.{ending}\r\n\
              Content-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
@@ -89,7 +99,19 @@ impl Door {
         );
         let answer = client.ask(&[head.as_bytes(), bytes].concat()).await?;
         ensure!(answer.status == 201, "it was refused ({}): {}", answer.status, String::from_utf8_lossy(answer.body));
-        Ok(())
+        let answer: serde_json::Value = serde_json::from_slice(answer.body)?;
+        Ok(answer["id"].as_str().context("no id")?.to_owned())
+    }
+
+    /// The first page of a document as it looks.
+    async fn picture(&self, client: &mut Client, id: &str) -> anyhow::Result<Vec<u8>> {
+        let (to, key) = (self.to, self.key.reveal());
+        let request = format!(
+            "GET /documents/{id}/pages/1/picture HTTP/1.1\r\nHost: {to}\r\nAuthorization: Bearer {key}\r\n\r\n"
+        );
+        let answer = client.ask(request.as_bytes()).await?;
+        ensure!(answer.status == 200, "no picture ({}): {}", answer.status, String::from_utf8_lossy(answer.body));
+        Ok(answer.body.to_vec())
     }
 }
 
@@ -127,11 +149,18 @@ async fn through(scratch: &Scratch, door: &Door, files: &[Vec<u8>], ending: &str
     for bytes in files {
         door.hand_in(&mut client, bytes, ending).await?;
     }
-    while n_completed(scratch).await? < done + files.len() {
+    completed(scratch, done + files.len()).await?;
+    Ok(began.elapsed())
+}
+
+/// Waits until so many files are read.
+async fn completed(scratch: &Scratch, n: usize) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while n_completed(scratch).await? < n {
         ensure!(began.elapsed() < PATIENCE, "not all files are read");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Ok(began.elapsed())
+    Ok(())
 }
 
 async fn n_completed(scratch: &Scratch) -> anyhow::Result<usize> {
@@ -140,6 +169,19 @@ async fn n_completed(scratch: &Scratch) -> anyhow::Result<usize> {
     let of = |status: DocumentStatus| counts.iter().find(|(name, _)| name == status.as_str()).map_or(0, |(_, n)| *n);
     ensure!(of(DocumentStatus::Failed) + of(DocumentStatus::Skipped) == 0, "not all files could be read: {counts:?}");
     Ok(usize::try_from(of(DocumentStatus::Completed))?)
+}
+
+/// Pictures of pages that are full of text.
+async fn scans(scratch: &Scratch, door: &Door, args: &Args) -> anyhow::Result<Vec<Vec<u8>>> {
+    let mut client = Client::connect(door.to).await?;
+    let mut pictures = Vec::new();
+    for nth in 0..args.scans {
+        let done = n_completed(scratch).await?;
+        let id = door.hand_in(&mut client, &pdf(args.files + args.arrivals + nth, 1), "pdf").await?;
+        completed(scratch, done + 1).await?;
+        pictures.push(door.picture(&mut client, &id).await?);
+    }
+    Ok(pictures)
 }
 
 /// Reads the files without a jail, a database or a memory.

@@ -206,6 +206,7 @@ impl Raid {
             ("{decision}", "0190c7de-aaaa-7bbb-8ccc-00000000000d"),
             ("{merge}", "0190c7de-aaaa-7bbb-8ccc-00000000000e"),
             ("{nth}", "0"),
+            ("{number}", "1"),
             ("{day}", "2026-11-14"),
             ("{provider}", "hubspot"),
             ("{table}", "activities"),
